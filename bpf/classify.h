@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Stage 2: from a packet to the limits it is held to, or to the reason why it is held to none.
+ * The order is part of the promise: what keeps the host on the network passes whatever else is
+ * said; then the lists, of which the longest prefix counts; then `protect`.
+ */
+#ifndef SLUICE_CLASSIFY_H
+#define SLUICE_CLASSIFY_H
+
+#include "maps.h"
+#include "packet.h"
+
+/* The configuration in force, or NULL: then everything passes. */
+SLUICE_INLINE const struct config *config_read(void)
+{
+	__u32 only = 0;
+
+	return bpf_map_lookup_elem(&config, &only);
+}
+
+SLUICE_INLINE const struct config_slot *config_in_force(const struct config *all, __u32 *active)
+{
+	const struct config_slot *slot;
+
+	*active = *(const volatile __u32 *)&all->active;
+	if (all->abi_version != SLUICE_ABI_VERSION || *active > 1)
+		return 0;
+	slot = *active ? &all->slot[1] : &all->slot[0];
+	return slot->generation ? slot : 0;
+}
+
+/* What the lists say about the source, or NULL. */
+SLUICE_INLINE const struct prefix_rule *find_prefix(const struct config_slot *slot, __u32 active,
+						    const union address *source)
+{
+	struct prefix_key key = prefix_key_of(source, 128);
+	const struct prefix_entry *entry;
+
+	if (!(slot->flags & CONFIG_HAS_PREFIXES))
+		return 0;
+	entry = active ? bpf_map_lookup_elem(&prefixes_1, &key) :
+			 bpf_map_lookup_elem(&prefixes_0, &key);
+	if (!entry)
+		return 0;
+	return entry->by_hand.action != PREFIX_NONE ? &entry->by_hand : &entry->configured;
+}
+
+SLUICE_INLINE bool is_port_protected(const struct packet *packet, __u32 active)
+{
+	__u32 index = packet->destination_port / 64;
+	const struct protected_ports *ports = bpf_map_lookup_elem(&protect, &index);
+	__u64 mask;
+
+	if (!ports)
+		return false;
+	if (packet->protocol == PROTOCOL_TCP)
+		mask = active ? ports->tcp[1] : ports->tcp[0];
+	else
+		mask = active ? ports->udp[1] : ports->udp[0];
+	return mask >> (packet->destination_port & 63) & 1;
+}
+
+/* Whether `protect` covers the packet. One that hides its port is covered if its protocol is, and one
+ * that hides even its protocol if anything is. */
+SLUICE_INLINE bool is_protected(const struct config_slot *slot, const struct packet *packet,
+				__u32 active)
+{
+	__u32 flags = slot->flags;
+
+	if (flags & CONFIG_PROTECT_ALL)
+		return true;
+	switch (packet->protocol) {
+	case PROTOCOL_TCP:
+		if (!(flags & CONFIG_PROTECT_TCP))
+			return false;
+		return packet->flags & PACKET_PORTLESS || is_port_protected(packet, active);
+	case PROTOCOL_UDP:
+		if (!(flags & CONFIG_PROTECT_UDP))
+			return false;
+		return packet->flags & PACKET_PORTLESS || is_port_protected(packet, active);
+	case PROTOCOL_ICMP:
+	case PROTOCOL_ICMPV6:
+		return flags & CONFIG_PROTECT_ICMP;
+	default:
+		return is_extension(packet->protocol) &&
+		       flags & (CONFIG_PROTECT_TCP | CONFIG_PROTECT_UDP | CONFIG_PROTECT_ICMP);
+	}
+}
+
+/* REASON_ADMITTED: to be charged against *limits, which may be NULL for none per address. */
+SLUICE_INLINE enum reason classify(const struct config_slot *slot, __u32 active,
+				   const struct packet *packet, const struct gcra_limit **limits)
+{
+	const struct prefix_rule *rule;
+
+	*limits = slot->flags & CONFIG_LIMITS_IP ? slot->ip : 0;
+	if (packet->flags & PACKET_CONTROL)
+		return REASON_CONTROL;
+	rule = find_prefix(slot, active, &packet->source);
+	if (rule) {
+		if (rule->action == PREFIX_DENY)
+			return REASON_DENY;
+		if (rule->action == PREFIX_EXEMPT)
+			return REASON_EXEMPT;
+		if (rule->action == PREFIX_LIMIT)
+			*limits = rule->limit;
+	}
+	return is_protected(slot, packet, active) ? REASON_ADMITTED : REASON_UNPROTECTED;
+}
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The set-associative table of per-address buckets: one set is one cache line of eight words.
+ * Any number of CPUs work on a set at once, with nothing but 64-bit compare-and-swap.
+ *
+ * Why no interleaving admits more than one caller at a time would have been admitted:
+ *
+ * 1. A charge of an existing word reads the word, then the fine clock, then swaps. If the swap
+ *    succeeds, the word has not changed since it was read, so every admission that this one does
+ *    not know of comes later, and reads the clock later. So the admissions of one word, in the order
+ *    of their swaps, have clocks that do not go back, and each was computed from the one before:
+ *    that is GCRA, run by one caller. (Read the other way round, clock before word, a CPU that
+ *    was held up would date its charge before a charge that it builds upon.)
+ * 2. A bucket is only ever dropped when its TAT has passed, and then it equals one never seen. The
+ *    swap that drops it names the whole word, so a charge in between makes it fail.
+ * 3. No address has two live words. To take a word, a CPU swaps in its tag as a claim, then looks
+ *    through the set again. Of two CPUs that claim different words for the same address, the one
+ *    whose claim came later sees the other's, since compare-and-swap is a full barrier on both sides;
+ *    so at most one goes on, and a loser gives its word back empty. A tag that is there already, live
+ *    or not, is used and never doubled.
+ * 4. A claim belongs to the CPU that made it: nobody else changes it, so giving it back and settling
+ *    it always succeed. The clock that dates the first admission is read after the claim, so (1)
+ *    holds from there on. (A claim that is a bucket in full debt, instead of a mark, ages while its
+ *    maker is held up; somebody is then admitted against it, and it can no longer be given back.)
+ * Nothing here relies on not being preempted; being held up only makes others of the same address
+ * wait, and after TABLE_TRIES looks they are refused and counted.
+ *
+ * The coarse clock is used where being late cannot admit anyone: to refuse what would be refused
+ * even config.coarse_lag_ns from then, and to judge that a word has passed.
+ *
+ * When all eight words are in debt to others, when_full decides. A shared word is never pushed
+ * further ahead than share_ns, the least capacity of any limit in force: else its owner, whose
+ * capacity may be less than the sharer's, would take the sharer's debt for one beyond its own limit
+ * and bring it back.
+ */
+#ifndef SLUICE_TABLE_H
+#define SLUICE_TABLE_H
+
+#include <sluice/abi.h>
+
+#include "clock.h"
+
+/* Lost races before giving up. Each loss means that another CPU has got on. */
+enum { TABLE_TRIES = 8 };
+
+enum taken {
+	TAKEN_ADMITTED,
+	TAKEN_REFUSED,
+	TAKEN_SET_FULL, /* refused because of when_full */
+	TAKEN_TRIES,	/* refused because of races */
+	TAKEN_RACED,	/* within this file: try again */
+};
+
+struct table_request {
+	__u64 tokens;
+	__u64 coarse_ns;     /* the coarse clock, read for this packet */
+	__u64 coarse_lag_ns; /* how far it may lie behind */
+	__u64 share_ns;	     /* how far a shared word may be pushed ahead */
+	__u32 tag;
+	__u32 way;	 /* where to begin to look, and which word to share */
+	__u32 when_full; /* enum when_full */
+	__u32 look_only; /* answer as if, and charge nothing */
+};
+
+struct table_outcome {
+	__u64 now_ns; /* the fine clock that decided; 0: the coarse one did */
+	__u32 notes;  /* bits 1 << enum note */
+	__u32 index;  /* the word it concerned */
+};
+
+SLUICE_INLINE __u64 table_read(const struct bucket_set *set, __u32 index)
+{
+	return *(const volatile __u64 *)&set->word[index & (SET_WORDS - 1)];
+}
+
+SLUICE_INLINE bool table_swap(struct bucket_set *set, __u32 index, __u64 from, __u64 to)
+{
+	return __sync_val_compare_and_swap(&set->word[index & (SET_WORDS - 1)], from, to) == from;
+}
+
+SLUICE_INLINE bool is_owned_by(__u64 word, __u32 tag)
+{
+	return word != WORD_EMPTY && word_tag(word) == tag;
+}
+
+enum found { FOUND_OWN, FOUND_PASSED, FOUND_NONE };
+
+/*
+ * The address's own word, else one that anybody may take: enum found * SET_WORDS + index, and what
+ * the word was. This and the other functions here that are not inlined are so for the verifier: it
+ * looks at each once, where inlined their results multiply (a million instructions with clang 14).
+ */
+__attribute__((noinline)) int table_find(const struct bucket_set *set,
+					 const struct table_request *request, __u64 *word);
+
+__attribute__((noinline)) int table_find(const struct bucket_set *set,
+					 const struct table_request *request, __u64 *word)
+{
+	int result = FOUND_NONE * SET_WORDS;
+
+	if (!set || !request || !word)
+		return result;
+	for (__u32 step = 0; step < SET_WORDS; step++) {
+		__u32 at = (request->way + step) & (SET_WORDS - 1);
+		__u64 seen = table_read(set, at);
+
+		if (is_owned_by(seen, request->tag)) {
+			*word = seen;
+			return FOUND_OWN * SET_WORDS + at;
+		}
+		if (result == FOUND_NONE * SET_WORDS && word_has_passed(seen, request->coarse_ns)) {
+			*word = seen;
+			result = FOUND_PASSED * SET_WORDS + at;
+		}
+	}
+	return result;
+}
+
+/* Whether the charge would be refused even when the coarse clock's lag is given away. A TAT beyond
+ * the capacity is left to the fine clock, which brings it back. */
+SLUICE_INLINE bool is_refused_anyway(const struct gcra_limit *limit,
+				     const struct table_request *request, __u64 word)
+{
+	__u64 now = word_ticks(request->coarse_ns, limit->word_class);
+	__u64 late = word_ticks(request->coarse_ns + request->coarse_lag_ns, limit->word_class);
+	__u64 cost = gcra_cost(limit, request->tokens);
+	__u64 tat;
+
+	if (word_class(word) != limit->word_class || cost > limit->capacity)
+		return false;
+	tat = word_tat(word, request->coarse_ns, limit->word_class);
+	return !gcra_is_beyond(limit, tat, now) &&
+	       gcra_debt(limit, tat, late) + cost > limit->capacity;
+}
+
+/* Charge a word that is there, our own or, if shared, another's. */
+SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_limit *limit,
+				     const struct table_request *request,
+				     struct table_outcome *outcome, __u64 word, bool shared)
+{
+	struct gcra_verdict verdict;
+	__u64 now, next;
+
+	outcome->index &= SET_WORDS - 1;
+	outcome->now_ns = 0;
+	if (word_is_claim(word))
+		return TAKEN_RACED;
+	if (is_refused_anyway(limit, request, word))
+		return TAKEN_REFUSED;
+	outcome->now_ns = clock_now_ns();
+	now = word_ticks(outcome->now_ns, limit->word_class);
+	verdict = gcra_take(limit, word_tat(word, outcome->now_ns, limit->word_class), now,
+			    request->tokens);
+	next = word_pack(word_tag(word), limit->word_class, verdict.tat);
+	if (shared) {
+		if (!verdict.admitted ||
+		    word_ahead(next, outcome->now_ns) >
+			    (__s64)word_ticks(request->share_ns, limit->word_class))
+			return TAKEN_REFUSED;
+	} else if (!verdict.admitted) {
+		if (verdict.clamped && table_swap(set, outcome->index, word, next))
+			outcome->notes |= 1u << NOTE_CLAMPED;
+		return TAKEN_REFUSED;
+	}
+	if (request->look_only || table_swap(set, outcome->index, word, next))
+		return TAKEN_ADMITTED;
+	return TAKEN_RACED;
+}
+
+/* Whether the tag stands anywhere in the set but at index. */
+__attribute__((noinline)) int table_has_other(const struct bucket_set *set, __u32 tag, __u32 index);
+
+__attribute__((noinline)) int table_has_other(const struct bucket_set *set, __u32 tag, __u32 index)
+{
+	if (!set)
+		return 0;
+	for (__u32 at = 0; at < SET_WORDS; at++)
+		if (at != index && is_owned_by(table_read(set, at), tag))
+			return 1;
+	return 0;
+}
+
+/* Take a passed word for an address that has none: claim, look again, then settle. */
+SLUICE_INLINE enum taken take_word(struct bucket_set *set, const struct gcra_limit *limit,
+				   const struct table_request *request,
+				   struct table_outcome *outcome, __u64 passed)
+{
+	__u64 cost = gcra_cost(limit, request->tokens);
+	__u64 claim = word_claim(request->tag);
+
+	outcome->now_ns = 0;
+	if (cost > limit->capacity)
+		return TAKEN_REFUSED;
+	if (request->look_only)
+		return TAKEN_ADMITTED;
+	if (!table_swap(set, outcome->index, passed, claim))
+		return TAKEN_RACED;
+	if (table_has_other(set, request->tag, outcome->index)) {
+		table_swap(set, outcome->index, claim, WORD_EMPTY);
+		return TAKEN_RACED;
+	}
+	outcome->now_ns = clock_now_ns();
+	table_swap(set, outcome->index, claim,
+		   word_pack(request->tag, limit->word_class,
+			     word_ticks(outcome->now_ns, limit->word_class) + cost));
+	return TAKEN_ADMITTED;
+}
+
+/* All words of the set are in debt to others. */
+SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gcra_limit *limit,
+					 const struct table_request *request,
+					 struct table_outcome *outcome)
+{
+	enum taken taken;
+
+	if (request->when_full == WHEN_FULL_REFUSE)
+		return TAKEN_SET_FULL;
+	if (request->when_full == WHEN_FULL_ADMIT) {
+		outcome->notes |= 1u << NOTE_SET_FULL_ADMITTED;
+		return TAKEN_ADMITTED;
+	}
+	outcome->index = request->way;
+	taken = charge_word(set, limit, request, outcome, table_read(set, request->way), true);
+	if (taken != TAKEN_RACED && !request->look_only)
+		outcome->notes |= 1u << NOTE_SET_FULL_SHARED;
+	return taken;
+}
+
+SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_limit *limit,
+				   const struct table_request *request,
+				   struct table_outcome *outcome)
+{
+	__u64 word = WORD_EMPTY;
+	__u32 found = table_find(set, request, &word);
+
+	outcome->index = found & (SET_WORDS - 1);
+	switch (found / SET_WORDS) {
+	case FOUND_OWN:
+		return charge_word(set, limit, request, outcome, word, false);
+	case FOUND_PASSED:
+		return take_word(set, limit, request, outcome, word);
+	default:
+		return charge_full_set(set, limit, request, outcome);
+	}
+}
+
+/* Charge one meter of one address in its set. */
+__attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
+					 const struct table_request *request,
+					 struct table_outcome *outcome);
+
+__attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
+					 const struct table_request *request,
+					 struct table_outcome *outcome)
+{
+	if (!set || !limit || !request || !outcome)
+		return TAKEN_TRIES;
+	for (int tries = 0; tries < TABLE_TRIES; tries++) {
+		enum taken taken = table_try(set, limit, request, outcome);
+
+		if (taken != TAKEN_RACED)
+			return taken;
+	}
+	return TAKEN_TRIES;
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every map: name, key, value; the reasons; the event record. The only definition of each.
+ *
+ * Fixed widths, explicit padding that is zero, no bool. Integers are in the machine's own byte
+ * order unless a member says otherwise. Any change of a layout or of a meaning here raises
+ * SLUICE_ABI_VERSION: maps are pinned under a folder of that name, and a program never reads maps
+ * of another version.
+ */
+#ifndef SLUICE_ABI_H
+#define SLUICE_ABI_H
+
+#include "gcra.h"
+#include "key.h"
+#include "siphash.h"
+#include "types.h"
+
+enum { SLUICE_ABI_VERSION = 1 };
+
+/* What is counted against a limit. */
+enum meter {
+	METER_CONNECTIONS, /* a TCP SYN without ACK; a QUIC Initial */
+	METER_PACKETS,
+	METER_BYTES, /* from the IP header on, all fragments of the frame */
+	METERS,
+};
+
+/*
+ * Why a packet got its verdict. The order is part of the ABI: `counters` is indexed by it.
+ * From REASON_FIRST_REFUSAL to REASON_LAST_REFUSAL the packet is refused, else it passes.
+ */
+enum reason {
+	REASON_NO_CONFIG,   /* no configuration, or one of an unknown generation */
+	REASON_NOT_IP,	    /* ARP, LLDP, MPLS, 802.3 … */
+	REASON_UNPARSED,    /* truncated, or lengths that lie: the kernel's stack judges it */
+	REASON_CONTROL,	    /* neighbour discovery, DHCP: never charged */
+	REASON_UNPROTECTED, /* to a port that `protect` does not name */
+	REASON_EXEMPT,	    /* from an `exempt` prefix */
+	REASON_ADMITTED,    /* charged, and within every limit */
+
+	REASON_DENY, /* from a `deny` prefix */
+	REASON_IP_CONNECTIONS,
+	REASON_IP_PACKETS,
+	REASON_IP_BYTES,
+	REASON_IP_SET_FULL, /* all words of the set in debt, and when_full is refuse */
+	REASON_IP_TRIES,    /* lost too many races for the address's word */
+	REASON_NODE_CONNECTIONS,
+	REASON_NODE_PACKETS,
+	REASON_NODE_BYTES,
+	REASONS,
+
+	REASON_FIRST_REFUSAL = REASON_DENY,
+	REASON_LAST_REFUSAL = REASON_NODE_BYTES,
+};
+
+/* Things that happened on the way to a verdict; `notes` is indexed by it. */
+enum note {
+	NOTE_SET_FULL_SHARED,	/* charged to the word of another address: when_full is share */
+	NOTE_SET_FULL_ADMITTED, /* not charged at all: when_full is admit */
+	NOTE_NODE_TRIES,	/* lost too many races for the node's word: passed uncharged */
+	NOTE_SPENT_IN_VAIN,	/* one meter was charged, then another refused in a race */
+	NOTE_CLAMPED,		/* a TAT beyond the capacity was brought back */
+	NOTE_EVENT_LOST,	/* the ring buffer was full */
+	NOTE_EVENT_SAMPLED_OUT, /* more refusals than events are written for */
+	NOTE_OFFENDER_LOST,	/* the offender could not be noted */
+	NOTE_SWEPT,		/* passed words cleared */
+	NOTE_SWEEPS,		/* whole passes over the table */
+	NOTES,
+};
+
+/* ip_buckets: array, mmapable. Key: set number. One cache line a set; see word.h for a word. */
+enum { SET_WORDS = 8, IP_SETS = 1 << 17 };
+
+struct bucket_set {
+	__u64 word[SET_WORDS];
+};
+
+/* node_buckets: array of one, mmapable. A TAT in ticks of GCRA_TICK_SHIFT; 0: never charged. */
+struct node_buckets {
+	__u64 tat[METERS];
+};
+
+/* node_slices: per-CPU array of one. Tokens taken from the node's buckets and not yet spent. */
+struct node_slices {
+	__u64 generation; /* of the configuration they were taken under */
+	__u64 unspent[METERS];
+};
+
+/* counters: per-CPU array by enum reason. would_*: the same under dry_run, when the packet passed. */
+struct counter {
+	__u64 packets;
+	__u64 bytes;
+	__u64 would_packets;
+	__u64 would_bytes;
+};
+
+/* offenders: LRU hash. Key: union address, as the bucket's key. Written on refusal only. */
+struct offender {
+	__u64 packets; /* refused; estimated by sampling above OFFENDERS_EXACT_PER_S on a CPU */
+	__u64 bytes;
+	__u64 first_seen_ns; /* CLOCK_MONOTONIC */
+	__u64 last_seen_ns;
+	__u32 last_reason; /* enum reason */
+	__u32 reserved;
+};
+
+enum { OFFENDERS_MAX = 16384, OFFENDERS_EXACT_PER_S = 2048, OFFENDERS_SAMPLE = 64 };
+
+/* protect: array of 1024, mmapable. Key: port / 64. Bit port % 64, one mask per configuration slot. */
+struct protected_ports {
+	__u64 tcp[2];
+	__u64 udp[2];
+};
+
+enum { PROTECT_WORDS = 1024 };
+
+/* prefixes_0, prefixes_1: LPM tries, one per configuration slot. */
+struct prefix_key {
+	__u32 bits; /* of the sixteen bytes: an IPv4 /24 has 120 */
+	__u8 byte[16]; /* not union address: its padding would count as the beginning of the prefix */
+};
+
+enum prefix_action {
+	PREFIX_NONE,
+	PREFIX_EXEMPT,
+	PREFIX_DENY,
+	PREFIX_LIMIT,
+};
+
+struct prefix_rule {
+	__u32 action; /* enum prefix_action */
+	__u32 reserved;
+	struct gcra_limit limit[METERS]; /* with PREFIX_LIMIT: instead of per_ip, whole */
+};
+
+/* A rule given by hand wins over the configuration's for the same prefix, and is kept apart so that
+ * taking it back restores the other. */
+struct prefix_entry {
+	struct prefix_rule by_hand;
+	struct prefix_rule configured;
+};
+
+enum { PREFIXES_MAX = 1 << 20 };
+
+/* What to do when all words of an address's set are in debt to others. */
+enum when_full {
+	WHEN_FULL_SHARE,
+	WHEN_FULL_REFUSE,
+	WHEN_FULL_ADMIT,
+};
+
+enum config_flag {
+	CONFIG_DRY_RUN = 1 << 0,
+	CONFIG_PROTECT_ALL = 1 << 1,
+	CONFIG_PROTECT_ICMP = 1 << 2,
+	CONFIG_PROTECT_TCP = 1 << 3, /* some TCP port is protected */
+	CONFIG_PROTECT_UDP = 1 << 4,
+	CONFIG_HAS_PREFIXES = 1 << 5, /* else the tries need not be asked */
+	CONFIG_LIMITS_IP = 1 << 6,    /* some per_ip limit is set */
+	CONFIG_LIMITS_NODE = 1 << 7,
+};
+
+struct node_limit {
+	struct gcra_limit limit; /* what the slices of all CPUs may hold is already taken off */
+	__u64 slice;		 /* tokens a CPU takes at once; 0: charge directly */
+};
+
+/* One configuration, read as a whole. */
+struct config_slot {
+	__u64 generation; /* 0: none */
+	__u32 flags;	  /* enum config_flag */
+	__u32 when_full;  /* enum when_full */
+	__u32 ipv6_prefix; /* bits of an IPv6 address that make a client, 48 to 128 */
+	__u32 reserved;
+	__u64 share_ns; /* the least capacity of any limit per address: see bpf/table.h */
+	struct gcra_limit ip[METERS];
+	struct node_limit node[METERS];
+};
+
+/*
+ * config: array of one, mmapable. Userspace writes the slot that is not active, then turns `active`
+ * over, then waits for every program that may still read the old one.
+ */
+struct config {
+	__u32 abi_version;
+	__u32 active; /* 0 or 1 */
+	__u64 coarse_lag_ns; /* how far the coarse clock may lie behind the fine one */
+	struct siphash_key secret; /* drawn when the maps are made, so that addresses cannot aim */
+	struct config_slot slot[2];
+};
+
+/* events: ring buffer of struct event, sampled. */
+enum { EVENT_HEADER_BYTES = 64, EVENTS_BYTES = 256 * 1024, EVENTS_PER_S = 64 };
+
+struct event {
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	union address source;
+	union address destination;
+	__u32 ifindex;
+	__u32 reason; /* enum reason */
+	__u32 bytes;  /* of the packet, from the IP header on */
+	__u16 source_port; /* host order; 0 if the packet has none */
+	__u16 destination_port;
+	__u8 protocol; /* IPPROTO_*, after extension headers */
+	__u8 dry_run;  /* 1: it was passed all the same */
+	__u16 header_bytes; /* how many of header[] are the packet's */
+	__u32 reserved;
+	__u8 header[EVENT_HEADER_BYTES]; /* from the IP header on */
+};
+
+/* report_state: per-CPU array of one. How much has been written lately, to limit it. */
+struct report_state {
+	__u64 second;  /* of the monotonic clock, in 2^30 ns */
+	__u32 events;  /* written in it */
+	__u32 offenders;
+};
+
+/* sweeper: array of one; struct sweeper in bpf/maps.h, since only programs can read a timer. */
+enum { SWEEP_PERIOD_NS = 31250000, SWEEP_SETS = IP_SETS / 128 };
+
+_Static_assert(sizeof(struct bucket_set) == 64, "a set is a cache line");
+_Static_assert(sizeof(struct node_slices) == 8 + 8 * METERS, "ABI");
+_Static_assert(sizeof(struct counter) == 32, "ABI");
+_Static_assert(sizeof(struct offender) == 40, "ABI");
+_Static_assert(sizeof(struct protected_ports) == 32, "ABI");
+_Static_assert(sizeof(union address) == 16, "ABI");
+_Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
+_Static_assert(sizeof(struct prefix_entry) == 208, "ABI");
+_Static_assert(sizeof(struct config_slot) == 32 + 32 * METERS + 40 * METERS, "ABI");
+_Static_assert(sizeof(struct config) == 32 + 2 * 248, "ABI");
+_Static_assert(sizeof(struct event) == 128, "ABI");
+
+SLUICE_INLINE struct prefix_key prefix_key_of(const union address *address, __u32 bits)
+{
+	struct prefix_key key = { .bits = bits };
+
+	__builtin_memcpy(key.byte, address->byte, sizeof(key.byte));
+	return key;
+}
+
+SLUICE_INLINE union address prefix_key_address(const struct prefix_key *key)
+{
+	union address address;
+
+	__builtin_memcpy(address.byte, key->byte, sizeof(address.byte));
+	return address;
+}
+
+SLUICE_INLINE bool reason_is_refusal(__u32 reason)
+{
+	return reason >= REASON_FIRST_REFUSAL && reason <= REASON_LAST_REFUSAL;
+}
+
+#endif
