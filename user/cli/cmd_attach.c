@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sluice attach and sluice detach. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/config_file.h"
+#include "dataplane/attach.h"
+
+enum attach_option { ATTACH_MODE, ATTACH_CONFIG, ATTACH_CONFIRM };
+
+static const struct option_row attach_options[] = {
+	[ATTACH_MODE] = { "mode", 0, "MODE", "auto, native or generic (auto)" },
+	[ATTACH_CONFIG] = { "config", 'c', "FILE", "the configuration (" CONFIG_DEFAULT ")" },
+	[ATTACH_CONFIRM] = { "confirm", 0, "DURATION", "take it back unless Enter is pressed in time" },
+	{},
+};
+
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, CONFIRM_MAX_S = 3600 };
+
+static void print_attached(const struct attached *one)
+{
+	printf("%s: %s, %s mode%s\n", one->name, one->renewed ? "renewed" : "attached",
+	       attach_mode_name(one->mode), one->frags ? ", frames in several buffers" : "");
+	if (one->passed_over[0])
+		printf("  passed over %s\n", one->passed_over);
+}
+
+/* Wait for a line. The end of the input is no answer: then only the time can pass. */
+static bool is_confirmed(const struct attach_result *result, void *data)
+{
+	const uint64_t *wait_ns = data;
+	uint64_t end_ns = clock_monotonic_ns() + *wait_ns;
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	for (size_t at = 0; at < result->count; at++)
+		print_attached(&result->interfaces[at]);
+	for (;;) {
+		uint64_t now_ns = clock_monotonic_ns();
+		char text[64];
+		ssize_t length;
+
+		if (now_ns >= end_ns)
+			return false;
+		fprintf(stderr, "\rIn force. Press Enter within %3llu s to keep it. ",
+			(unsigned long long)((end_ns - now_ns + NS_PER_S - 1) / NS_PER_S));
+		if (poll(&input, 1, (int)((end_ns - now_ns) / NS_PER_MS % 1000 + 1)) <= 0)
+			continue;
+		length = read(STDIN_FILENO, text, sizeof(text));
+		if (length > 0 && memchr(text, '\n', (size_t)length)) {
+			fprintf(stderr, "Kept.\n");
+			return true;
+		}
+		if (length <= 0)
+			input.fd = -1;
+	}
+}
+
+/* The interfaces named on the command line, in place of those of the configuration. */
+static int name_interfaces(struct settings *settings, enum attach_mode mode, int argc, char **argv)
+{
+	struct setting_interface *named = calloc((size_t)argc, sizeof(*named));
+
+	if (!named)
+		return -ENOMEM;
+	for (int at = 0; at < argc; at++) {
+		if (strlen(argv[at]) >= sizeof(named[at].name)) {
+			fprintf(stderr, "sluice: %s is too long for the name of an interface\n", argv[at]);
+			free(named);
+			return -EINVAL;
+		}
+		(void)snprintf(named[at].name, sizeof(named[at].name), "%s", argv[at]);
+		named[at].mode = mode;
+	}
+	free(settings->interfaces);
+	settings->interfaces = named;
+	settings->interface_count = (size_t)argc;
+	return 0;
+}
+
+static json_t *attached_json(const struct attach_result *result)
+{
+	json_t *interfaces = json_array();
+
+	for (size_t at = 0; at < result->count; at++) {
+		const struct attached *one = &result->interfaces[at];
+
+		json_array_append_new(interfaces,
+				      json_pack("{ss sI ss sb sb ss}", "name", one->name, "ifindex",
+						(json_int_t)one->ifindex, "mode",
+						attach_mode_name(one->mode), "frags", one->frags,
+						"renewed", one->renewed, "passed_over",
+						one->passed_over));
+	}
+	return json_pack("{so}", "interfaces", interfaces);
+}
+
+static int attach(struct cli *cli, const struct settings *settings, uint64_t confirm_ns)
+{
+	struct attach_result result = {};
+	struct trouble trouble = {};
+	struct pins pins;
+	int err = pins_init(&pins, cli->bpffs ? cli->bpffs : settings->bpffs, &trouble);
+
+	if (!err)
+		err = pins_lock(&pins, true, &trouble);
+	if (err)
+		return complain(err, &trouble);
+	err = attach_all(&pins, settings, confirm_ns ? is_confirmed : NULL, &confirm_ns, &result,
+			 &trouble);
+	if (err)
+		(void)rmdir(pins.root); /* if it was made for nothing */
+	pins_unlock(&pins);
+	if (err)
+		return complain(err, &trouble);
+	if (cli->json)
+		return print_json(attached_json(&result));
+	for (size_t at = 0; !confirm_ns && at < result.count; at++)
+		print_attached(&result.interfaces[at]);
+	return EXIT_DONE;
+}
+
+static int run_attach(struct cli *cli, int argc, char **argv)
+{
+	struct settings *settings;
+	enum attach_mode mode = MODE_AUTO;
+	uint64_t confirm_ns = 0;
+	int code;
+
+	if (cli->values[ATTACH_MODE] && attach_mode_parse(cli->values[ATTACH_MODE], &mode))
+		return misused(&command_attach, "--mode is auto, native or generic, not %s",
+			       cli->values[ATTACH_MODE]);
+	if (cli->values[ATTACH_MODE] && !argc)
+		return misused(&command_attach, "--mode goes with interfaces named here");
+	if (cli->values[ATTACH_CONFIRM] &&
+	    (parse_duration(cli->values[ATTACH_CONFIRM], &confirm_ns) || !confirm_ns ||
+	     confirm_ns > (uint64_t)CONFIRM_MAX_S * NS_PER_S))
+		return misused(&command_attach, "--confirm takes a time up to an hour, as 30s");
+	code = config_file_load(cli->values[ATTACH_CONFIG], &settings);
+	if (code)
+		return code;
+	if (argc && name_interfaces(settings, mode, argc, argv))
+		code = EXIT_USAGE;
+	if (!code)
+		code = attach(cli, settings, confirm_ns);
+	settings_free(settings);
+	return code;
+}
+
+const struct command command_attach = {
+	.name = "attach",
+	.arguments = "[IFACE]… [--config FILE] [--mode MODE] [--confirm DURATION]",
+	.summary = "limit what comes in on interfaces, all or none of them",
+	.options = attach_options,
+	.run = run_attach,
+};
+
+enum detach_option { DETACH_ALL };
+
+static const struct option_row detach_options[] = {
+	[DETACH_ALL] = { "all", 0, NULL, "everything, whatever version made it" },
+	{},
+};
+
+static int detach_named(struct pins *pins, int argc, char **argv)
+{
+	struct trouble trouble = {};
+
+	for (int at = 0; at < argc; at++) {
+		uint32_t ifindex;
+		int err = interface_find(argv[at], &ifindex, &trouble);
+
+		if (!err)
+			err = detach_one(pins, ifindex, &trouble);
+		if (err)
+			return complain(err, &trouble);
+		printf("%s: detached\n", argv[at]);
+	}
+	return EXIT_DONE;
+}
+
+static int run_detach(struct cli *cli, int argc, char **argv)
+{
+	bool all = cli->values[DETACH_ALL];
+	struct trouble trouble = {};
+	struct pins pins;
+	unsigned count = 0;
+	int err, code;
+
+	if (all == (argc > 0))
+		return misused(&command_detach, "name interfaces, or give --all");
+	err = pins_init(&pins, cli->bpffs, &trouble);
+	if (err)
+		return complain(err, &trouble);
+	err = pins_lock(&pins, false, &trouble);
+	if (err == -ENOENT && all) {
+		printf("nothing was attached\n");
+		return EXIT_DONE;
+	}
+	if (err)
+		return complain(err, &trouble);
+	if (all) {
+		err = detach_all(&pins, &count, &trouble);
+		code = err ? complain(err, &trouble) : EXIT_DONE;
+		if (!err)
+			printf("detached from %u interface%s\n", count, count == 1 ? "" : "s");
+	} else {
+		code = detach_named(&pins, argc, argv);
+	}
+	pins_unlock(&pins);
+	return code;
+}
+
+const struct command command_detach = {
+	.name = "detach",
+	.arguments = "IFACE… | --all",
+	.summary = "take the program off; the last one takes the maps with it",
+	.options = detach_options,
+	.run = run_detach,
+};

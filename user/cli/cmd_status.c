@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sluice status: where it is attached, what is in force, how full the table is. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/limits_print.h"
+#include "dataplane/attach.h"
+
+struct state {
+	struct link_state links[ATTACH_INTERFACES_MAX];
+	size_t link_count;
+	struct counter counters[REASONS];
+	uint64_t notes[NOTES];
+	uint64_t unspent[METERS];
+	struct occupancy occupancy;
+	unsigned cpus;
+};
+
+static int gather(const struct pins *pins, const struct maps *maps, struct state *state)
+{
+	int err = links_list(pins, state->links, ATTACH_INTERFACES_MAX, &state->link_count);
+
+	if (!err)
+		err = maps_counters(maps, state->counters);
+	if (!err)
+		err = maps_notes(maps, state->notes);
+	if (!err)
+		err = maps_unspent(maps, state->unspent);
+	maps_occupancy(maps, clock_monotonic_ns(), &state->occupancy);
+	state->cpus = maps_cpus();
+	return err;
+}
+
+static json_t *links_json(const struct state *state)
+{
+	json_t *array = json_array();
+
+	for (size_t at = 0; at < state->link_count; at++) {
+		const struct link_state *link = &state->links[at];
+		json_t *reason = link->attached ? json_null() :
+						  json_string("the interface is gone");
+
+		json_array_append_new(array,
+				      json_pack("{ss sI ss sb so sI ss}", "name", link->name,
+						"ifindex", (json_int_t)link->ifindex, "mode",
+						attach_mode_name(link->mode), "attached",
+						link->attached, "reason", reason, "program_id",
+						(json_int_t)link->program_id, "program",
+						link->program));
+	}
+	return array;
+}
+
+static json_t *limits_json(const struct config_slot *slot, unsigned cpus)
+{
+	json_t *ip = json_object(), *node = json_object();
+
+	for (int meter = 0; meter < METERS; meter++) {
+		json_object_set_new(ip, meter_name(meter), limit_json(&slot->ip[meter], 0));
+		json_object_set_new(node, meter_name(meter),
+				    limit_json(&slot->node[meter].limit,
+					       slot->node[meter].slice * cpus));
+	}
+	return json_pack("{so so}", "per_ip", ip, "node", node);
+}
+
+static json_t *status_json(const struct state *state, const struct maps *maps)
+{
+	const struct config_slot *slot = maps_slot(maps);
+	const struct occupancy *table = &state->occupancy;
+	json_t *root = json_object();
+
+	json_object_set_new(root, "abi", json_integer(SLUICE_ABI_VERSION));
+	json_object_set_new(root, "interfaces", links_json(state));
+	if (slot) {
+		json_object_set_new(root, "generation", json_integer((json_int_t)slot->generation));
+		json_object_set_new(root, "dry_run", json_boolean(slot->flags & CONFIG_DRY_RUN));
+		json_object_set_new(root, "when_full", json_string(when_full_name(slot->when_full)));
+		json_object_set_new(root, "ipv6_prefix", json_integer(slot->ipv6_prefix));
+		json_object_set_new(root, "limits", limits_json(slot, state->cpus));
+	}
+	json_object_set_new(root, "table",
+			    json_pack("{sI sI sI sI}", "words", (json_int_t)IP_SETS * SET_WORDS,
+				      "in_debt", (json_int_t)table->in_debt, "passed",
+				      (json_int_t)table->passed, "sets_full",
+				      (json_int_t)table->sets_full));
+	json_object_set_new(root, "counters", counters_json(state->counters));
+	json_object_set_new(root, "notes", notes_json(state->notes));
+	return root;
+}
+
+static void print_links(const struct state *state)
+{
+	if (!state->link_count)
+		printf("not attached to any interface\n");
+	for (size_t at = 0; at < state->link_count; at++) {
+		const struct link_state *link = &state->links[at];
+
+		if (link->attached)
+			printf("%-16s attached, %s mode, program %s (id %u)\n",
+			       link->name[0] ? link->name : "(other netns)",
+			       attach_mode_name(link->mode), link->program, link->program_id);
+		else
+			printf("ifindex %-8u not attached: the interface is gone\n", link->ifindex);
+	}
+}
+
+static void print_limits(const struct config_slot *slot, unsigned cpus)
+{
+	char ip[LIMIT_TEXT_MAX], node[LIMIT_TEXT_MAX];
+
+	printf("\n%-12s %-34s %s\n", "limit", "per address", "node");
+	for (int meter = 0; meter < METERS; meter++) {
+		limit_text(&slot->ip[meter], meter, 0, ip);
+		limit_text(&slot->node[meter].limit, meter, slot->node[meter].slice * cpus, node);
+		printf("%-12s %-34s %s\n", meter_name(meter), ip, node);
+	}
+	printf("\nconfiguration %llu, when full: %s, IPv6 by /%u%s\n",
+	       (unsigned long long)slot->generation, when_full_name(slot->when_full),
+	       slot->ipv6_prefix, slot->flags & CONFIG_DRY_RUN ? ", dry run: nothing is refused" : "");
+}
+
+static void print_sums(const struct state *state)
+{
+	uint64_t refused = 0, would = 0, passed = 0;
+
+	for (int reason = 0; reason < REASONS; reason++) {
+		if (!reason_is_refusal((uint32_t)reason)) {
+			passed += state->counters[reason].packets;
+			continue;
+		}
+		refused += state->counters[reason].packets;
+		would += state->counters[reason].would_packets;
+	}
+	printf("table: %llu of %u words in debt, %llu of %u sets full\n",
+	       (unsigned long long)state->occupancy.in_debt, IP_SETS * SET_WORDS,
+	       (unsigned long long)state->occupancy.sets_full, IP_SETS);
+	printf("packets: %llu passed (%llu of them charged), %llu refused, %llu would have been\n",
+	       (unsigned long long)passed,
+	       (unsigned long long)state->counters[REASON_ADMITTED].packets,
+	       (unsigned long long)refused, (unsigned long long)would);
+}
+
+static int run_status(struct cli *cli, int argc, char **argv)
+{
+	struct state state = {};
+	struct trouble trouble = {};
+	struct maps maps;
+	struct pins pins;
+	int err, code;
+
+	(void)argv;
+	if (argc)
+		return misused(&command_status, "it takes no argument");
+	code = open_maps(cli, false, &pins, &maps);
+	if (code)
+		return code;
+	err = gather(&pins, &maps, &state);
+	if (err) {
+		trouble_set(&trouble, 0, "cannot read the maps: %s", strerror(-err));
+		code = complain(err, &trouble);
+	} else if (cli->json) {
+		code = print_json(status_json(&state, &maps));
+	} else {
+		print_links(&state);
+		if (maps_slot(&maps))
+			print_limits(maps_slot(&maps), state.cpus);
+		else
+			printf("\nno configuration is in force: every packet passes\n");
+		print_sums(&state);
+	}
+	close_maps(&pins, &maps);
+	return code;
+}
+
+const struct command command_status = {
+	.name = "status",
+	.arguments = "",
+	.summary = "where it is attached, what is in force, how full the table is",
+	.run = run_status,
+};

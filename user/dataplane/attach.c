@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The order of an attach, in which each step can be taken back: load; make maps and links in
+ * staging/; rename them into place; turn the configuration over. Until the last step every packet
+ * passes (on new maps) or the old configuration is in force (on adopted ones).
+ */
+#include "dataplane/attach.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include <linux/if_link.h>
+
+#include "dataplane/apply.h"
+#include "dataplane/explain.h"
+#include "dataplane/guard.h"
+#include "dataplane/maps.h"
+#include "dataplane/object.h"
+
+struct attempt {
+	struct pins *pins;
+	const struct settings *settings;
+	struct attach_result *result;
+	struct trouble *trouble;
+	struct guard guard;
+	struct object *object;
+	struct maps maps;
+	int link_fd[ATTACH_INTERFACES_MAX]; /* -1: none */
+};
+
+int interface_find(const char *name, uint32_t *ifindex, struct trouble *trouble)
+{
+	*ifindex = if_nametoindex(name);
+	if (*ifindex)
+		return 0;
+	trouble_set(trouble, 0, "there is no interface %s", name);
+	trouble_advise(trouble, "ip -brief link shows what there is in this network namespace");
+	return -ENODEV;
+}
+
+static int find_interfaces(struct attempt *attempt)
+{
+	const struct settings *settings = attempt->settings;
+
+	if (settings->interface_count == 0 || settings->interface_count > ATTACH_INTERFACES_MAX) {
+		trouble_set(attempt->trouble, 0, "no interface is named");
+		trouble_advise(attempt->trouble,
+			       "name one on the command line, or under `interfaces` in the configuration");
+		return -EINVAL;
+	}
+	for (size_t at = 0; at < settings->interface_count; at++) {
+		struct attached *one = &attempt->result->interfaces[at];
+		int err;
+
+		*one = (struct attached){ .mode = settings->interfaces[at].mode };
+		(void)snprintf(one->name, sizeof(one->name), "%s", settings->interfaces[at].name);
+		err = interface_find(one->name, &one->ifindex, attempt->trouble);
+		if (err)
+			return err;
+	}
+	attempt->result->count = settings->interface_count;
+	return 0;
+}
+
+/* The object, its maps, and for new maps their pins in staging/. */
+static int load(struct attempt *attempt)
+{
+	struct undo *undo = attempt->guard.undo;
+	int err = object_load(attempt->pins, !undo->fresh, &attempt->object, attempt->trouble);
+
+	if (!err)
+		err = object_maps(attempt->object, &attempt->maps);
+	if (err)
+		return err;
+	if (mkdir(attempt->pins->staging, 0700))
+		return trouble_set(attempt->trouble, -errno, "cannot make %s: %s",
+				   attempt->pins->staging, strerror(errno));
+	if (!undo->fresh)
+		return 0;
+	err = apply_found(&attempt->maps);
+	if (err)
+		return trouble_set(attempt->trouble, err, "no random numbers: %s", strerror(-err));
+	return object_pin_maps(attempt->object, attempt->pins->staging, attempt->trouble);
+}
+
+/* One rung: a new link, or -errno. */
+static int make_link(const struct attempt *attempt, const struct attached *one,
+		     enum attach_mode mode, bool frags)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options,
+		    .flags = mode == MODE_GENERIC ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE);
+	int program = frags ? object_frags_fd(attempt->object) : object_single_fd(attempt->object);
+	int fd;
+
+	if (program < 0)
+		return -EOPNOTSUPP;
+	fd = bpf_link_create(program, (int)one->ifindex, BPF_XDP, &options);
+	return fd < 0 ? -errno : fd;
+}
+
+static void pass_over(struct attached *one, const char *rung, const struct trouble *why)
+{
+	size_t length = strlen(one->passed_over);
+
+	(void)snprintf(one->passed_over + length, sizeof(one->passed_over) - length, "%s%s: %s",
+		       length ? "; " : "", rung, why->cause);
+}
+
+/* The first rung that holds. Returns the link's descriptor or -errno with *trouble. */
+static int climb(struct attempt *attempt, struct attached *one)
+{
+	static const struct {
+		const char *name;
+		enum attach_mode mode;
+		bool frags;
+	} rungs[] = {
+		{ "native with fragments", MODE_NATIVE, true },
+		{ "native", MODE_NATIVE, false },
+		/* One buffer: then the kernel makes each packet linear, and its length is true. */
+		{ "generic", MODE_GENERIC, false },
+	};
+	enum attach_mode wanted = one->mode;
+	int err = -EOPNOTSUPP;
+
+	for (size_t rung = 0; rung < sizeof(rungs) / sizeof(rungs[0]); rung++) {
+		int fd;
+
+		if (wanted != MODE_AUTO && wanted != rungs[rung].mode)
+			continue;
+		if (rungs[rung].frags && object_frags_fd(attempt->object) < 0)
+			continue;
+		fd = make_link(attempt, one, rungs[rung].mode, rungs[rung].frags);
+		if (fd >= 0) {
+			one->mode = rungs[rung].mode;
+			one->frags = rungs[rung].frags;
+			return fd;
+		}
+		err = explain_attach(fd, one->name, one->ifindex, rungs[rung].mode,
+				     rungs[rung].frags, attempt->trouble);
+		if (err == -EBUSY || err == -EEXIST)
+			return err;
+		pass_over(one, rungs[rung].name, attempt->trouble);
+	}
+	return err;
+}
+
+/* Put the new program in the place of the old one under the link that is pinned. 0: done. 1: there is
+ * no link that could be renewed. */
+static int renew(struct attempt *attempt, struct attached *one)
+{
+	LIBBPF_OPTS(bpf_link_update_opts, options);
+	struct bpf_link_info info = {};
+	uint32_t length = sizeof(info);
+	char path[PATH_MAX];
+	int link = bpf_obj_get(pins_link_path(attempt->pins->set, one->ifindex, path));
+	int err = 0;
+
+	if (link < 0)
+		return 1;
+	if (bpf_obj_get_info_by_fd(link, &info, &length) || info.xdp.ifindex != one->ifindex) {
+		(void)close(link);
+		(void)unlink(path); /* of an interface that is no more */
+		return 1;
+	}
+	one->frags = object_frags_fd(attempt->object) >= 0 &&
+		     !bpf_link_update(link, object_frags_fd(attempt->object), &options);
+	if (!one->frags && bpf_link_update(link, object_single_fd(attempt->object), &options))
+		err = explain_attach(-errno, one->name, one->ifindex, MODE_NATIVE, false,
+				     attempt->trouble);
+	(void)close(link);
+	one->renewed = true;
+	one->mode = interface_mode(one->ifindex);
+	return err;
+}
+
+static int attach_one(struct attempt *attempt, size_t at)
+{
+	struct attached *one = &attempt->result->interfaces[at];
+	struct undo *undo = attempt->guard.undo;
+	char path[PATH_MAX];
+	int err = renew(attempt, one);
+
+	if (err <= 0)
+		return err;
+	attempt->link_fd[at] = climb(attempt, one);
+	if (attempt->link_fd[at] < 0)
+		return attempt->link_fd[at];
+	undo->links[undo->link_count++] = one->ifindex;
+	if (bpf_obj_pin(attempt->link_fd[at],
+			pins_link_path(attempt->pins->staging, one->ifindex, path)))
+		return trouble_set(attempt->trouble, -errno, "cannot pin %s: %s", path,
+				   strerror(errno));
+	return 0;
+}
+
+/* Move what is in staging/ into its place. */
+static int publish(struct attempt *attempt)
+{
+	const struct undo *undo = attempt->guard.undo;
+	char from[PATH_MAX], to[PATH_MAX];
+
+	if (undo->fresh) {
+		if (rename(attempt->pins->staging, attempt->pins->set))
+			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s",
+					   attempt->pins->set, strerror(errno));
+		return 0;
+	}
+	for (uint32_t at = 0; at < undo->link_count; at++)
+		if (rename(pins_link_path(attempt->pins->staging, undo->links[at], from),
+			   pins_link_path(attempt->pins->set, undo->links[at], to)))
+			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s", to,
+					   strerror(errno));
+	return pins_remove(attempt->pins->staging);
+}
+
+static int put_in_force(struct attempt *attempt)
+{
+	struct undo *undo = attempt->guard.undo;
+	int err = load(attempt);
+
+	if (!err)
+		err = apply_prepare(&attempt->maps, attempt->settings, attempt->trouble);
+	for (size_t at = 0; !err && at < attempt->result->count; at++)
+		err = attach_one(attempt, at);
+	if (!err)
+		err = publish(attempt);
+	if (err)
+		return err;
+	undo->active_before = attempt->maps.config->active & 1;
+	undo->turned_over = true;
+	apply_turn_over(&attempt->maps);
+	return 0;
+}
+
+static void attempt_done(struct attempt *attempt)
+{
+	for (size_t at = 0; at < ATTACH_INTERFACES_MAX; at++)
+		if (attempt->link_fd[at] >= 0)
+			(void)close(attempt->link_fd[at]);
+	maps_close(&attempt->maps);
+	object_free(attempt->object);
+}
+
+int attach_all(struct pins *pins, const struct settings *settings,
+	       bool (*confirm)(const struct attach_result *, void *), void *data,
+	       struct attach_result *result, struct trouble *trouble)
+{
+	struct attempt attempt = {
+		.pins = pins, .settings = settings, .result = result, .trouble = trouble,
+	};
+	int err;
+
+	memset(attempt.link_fd, -1, sizeof(attempt.link_fd));
+	memset(attempt.maps.fd, -1, sizeof(attempt.maps.fd));
+	err = find_interfaces(&attempt);
+	if (err)
+		return err;
+	(void)pins_remove(pins->staging); /* of one whose guard was killed, too */
+	err = guard_start(&attempt.guard, pins);
+	if (err)
+		return trouble_set(trouble, err, "cannot start a process: %s", strerror(-err));
+	attempt.guard.undo->fresh = !pins_exist(pins);
+	err = put_in_force(&attempt);
+	if (!err && confirm && !confirm(result, data))
+		err = trouble_set(trouble, -ECANCELED, "not confirmed in time; taken back");
+	attempt_done(&attempt);
+	if (err)
+		guard_roll_back(&attempt.guard);
+	else
+		guard_commit(&attempt.guard);
+	return err;
+}

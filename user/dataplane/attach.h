@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Attaching to interfaces and taking off again. All or nothing: whatever fails, and whenever the
+ * process dies, what was there before is there again; see guard.h.
+ */
+#ifndef SLUICE_DATAPLANE_ATTACH_H
+#define SLUICE_DATAPLANE_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/trouble.h"
+#include "dataplane/pins.h"
+#include "limit/settings.h"
+
+enum { ATTACH_INTERFACES_MAX = 64 };
+
+/* How a program came to be on an interface, or would have. */
+struct attached {
+	char name[INTERFACE_NAME_MAX];
+	uint32_t ifindex;
+	enum attach_mode mode; /* MODE_NATIVE or MODE_GENERIC */
+	bool frags;	       /* takes frames in several buffers */
+	bool renewed;	       /* it was attached already, and got the new program in its place */
+	char passed_over[400]; /* why the better modes were not to be had; "" if none was better */
+};
+
+struct attach_result {
+	struct attached interfaces[ATTACH_INTERFACES_MAX];
+	size_t count;
+};
+
+/*
+ * Load, attach to all interfaces of settings, and put settings in force, under pins that are locked.
+ * confirm, if not NULL, is asked when all is in force; if it says no, or the process dies before it
+ * has said yes, everything is taken back (-ECANCELED). 0 or -errno with *trouble.
+ */
+int attach_all(struct pins *pins, const struct settings *settings,
+	       bool (*confirm)(const struct attach_result *, void *), void *data,
+	       struct attach_result *result, struct trouble *trouble);
+
+/*
+ * Take the program off an interface; the last one takes the maps with it. -ENOENT: it is not
+ * attached there. Wants the lock.
+ */
+int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble);
+
+/* Take off everything, of this version and of any other, whatever state it is in. *count: programs. */
+int detach_all(struct pins *pins, unsigned *count, struct trouble *trouble);
+
+/* Look up an interface. -ENODEV with *trouble. */
+int interface_find(const char *name, uint32_t *ifindex, struct trouble *trouble);
+
+/* The mode of what is attached to an interface: MODE_NATIVE or MODE_GENERIC. */
+enum attach_mode interface_mode(uint32_t ifindex);
+
+/* One interface that has a pinned link. */
+struct link_state {
+	uint32_t ifindex;      /* it was made for */
+	char name[INTERFACE_NAME_MAX]; /* "" if the interface is gone */
+	bool attached;	       /* false: the interface is gone, or has come back anew */
+	enum attach_mode mode;
+	uint32_t program_id;
+	char program[16];
+};
+
+int links_list(const struct pins *pins, struct link_state *links, size_t max, size_t *count);
+
+#endif

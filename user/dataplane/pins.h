@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where things are pinned, and who may work on them.
+ *
+ *     <bpffs>/              /sys/fs/bpf/sluice; locked while something is changed
+ *       v1/                 SLUICE_ABI_VERSION
+ *         ip_buckets …      the maps
+ *         link_3            one for each interface, by ifindex
+ *       staging/            what an attach has made and not yet put in force
+ *
+ * Functions return 0 or -errno and fill *trouble on failure. Not thread safe.
+ */
+#ifndef SLUICE_DATAPLANE_PINS_H
+#define SLUICE_DATAPLANE_PINS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/trouble.h"
+
+#define PINS_DEFAULT "/sys/fs/bpf/sluice"
+
+struct pins {
+	char root[PATH_MAX - 64];
+	char set[PATH_MAX - 48];     /* root/v1 */
+	char staging[PATH_MAX - 48]; /* root/staging */
+	int lock_fd;		     /* -1: not locked */
+};
+
+/* root: NULL for the default. Touches nothing. */
+int pins_init(struct pins *pins, const char *root, struct trouble *trouble);
+
+/*
+ * Make sure that root is on a BPF file system, make the folder, and lock it against others. Waits up
+ * to five seconds for another sluice. -EBUSY: still locked. With make false, -ENOENT if it is not
+ * there. pins_unlock() undoes it.
+ */
+int pins_lock(struct pins *pins, bool make, struct trouble *trouble);
+void pins_unlock(struct pins *pins);
+
+/* Whether there is a set of our version. */
+bool pins_exist(const struct pins *pins);
+
+/* The path of a pin in a folder (set or staging); the result lies in buffer. */
+const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX]);
+const char *pins_link_path(const char *folder, uint32_t ifindex, char buffer[PATH_MAX]);
+
+/* Call visit for each pinned link in a folder, until it returns other than 0. */
+int pins_each_link(const char *folder, int (*visit)(uint32_t ifindex, const char *path, void *data),
+		   void *data);
+
+/* Unpin all that is in a folder, and remove it. Absent is fine. */
+int pins_remove(const char *folder);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Settings while they are being read, with the places that are needed until all has been read.
+ * Private to the settings_*.c files: each reads one part of the configuration into the draft.
+ */
+#ifndef SLUICE_LIMIT_SETTINGS_DRAFT_H
+#define SLUICE_LIMIT_SETTINGS_DRAFT_H
+
+#include "limit/settings.h"
+#include "limit/yaml_reader.h"
+
+struct settings_draft {
+	struct settings *settings;
+	struct yaml_place *prefix_places; /* of settings->prefixes, one each */
+	size_t prefix_room;               /* of both arrays */
+	unsigned interface_lines[INTERFACES_MAX];
+	struct yaml_place limits_place; /* of rate_limits; line 0: not given */
+};
+
+/* What a set of limits is read into. */
+struct limit_scope {
+	struct rate_limit *limit; /* METERS of them */
+	bool whole;               /* the node's, which has buckets of 64 bits */
+};
+
+/* Read a map from meters to {rate, burst}. target: struct limit_scope. */
+int read_meters(struct yaml_reader *reader, void *target);
+
+/* The values of the keys of the same names. target: struct settings_draft. */
+int read_exempt(struct yaml_reader *reader, void *target);
+int read_deny(struct yaml_reader *reader, void *target);
+int read_prefixes(struct yaml_reader *reader, void *target);
+
+/* Fail if two of all the prefixes read are the same. */
+int check_prefixes(struct yaml_reader *reader, const struct settings_draft *draft);
+
+#endif
