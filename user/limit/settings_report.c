@@ -93,8 +93,10 @@ static double filling_addresses(const struct settings *settings)
 	return word_seconds > 0 ? WORDS / word_seconds : 0;
 }
 
-__attribute__((format(printf, 3, 4))) static void warn(const struct visitor *visitor,
-						       const char *key, const char *format, ...)
+static void warn(const struct visitor *visitor, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void warn(const struct visitor *visitor, const char *key, const char *format, ...)
 {
 	char message[MESSAGE_MAX];
 	va_list arguments;

@@ -96,12 +96,21 @@ static int read_interfaces(struct yaml_reader *reader, void *target)
 			      read_interface, target);
 }
 
+/* By whole words: a file may name all ports a million times. */
 static void mark_ports(uint64_t ports[PROTECT_WORDS], const struct port_range *range)
 {
-	uint32_t port;
+	uint64_t from_first = ~0ULL << (range->first % 64);
+	uint64_t to_last = ~0ULL >> (63 - range->last % 64);
+	uint32_t first = range->first / 64, last = range->last / 64, word;
 
-	for (port = range->first; port <= range->last; port++)
-		ports[port / 64] |= 1ULL << (port % 64);
+	if (first == last) {
+		ports[first] |= from_first & to_last;
+		return;
+	}
+	ports[first] |= from_first;
+	for (word = first + 1; word < last; word++)
+		ports[word] = ~0ULL;
+	ports[last] |= to_last;
 }
 
 static int read_protected(struct yaml_reader *reader, void *target)
