@@ -37,14 +37,14 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, REASONS);
-	__type(key, enum reason);
+	__type(key, __u32); /* enum reason: the kernel takes BTF for an array only if its key is an integer */
 	__type(value, struct counter);
 } counters SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, NOTES);
-	__type(key, enum note);
+	__type(key, __u32); /* enum note */
 	__type(value, __u64);
 } notes SEC(".maps");
 

@@ -68,6 +68,8 @@ SLUICE_INLINE __u32 offender_weight(struct report_state *state, __u32 random)
 	return random % OFFENDERS_SAMPLE ? 0 : OFFENDERS_SAMPLE;
 }
 
+/* One that only the node refused has done nothing wrong, and may well be invented: it is noted if it
+ * is known, but does not push out one that is. */
 SLUICE_INLINE void note_offender(const union address *key, const struct packet *packet,
 				 enum reason reason, __u64 coarse_ns, __u32 weight)
 {
@@ -87,6 +89,8 @@ SLUICE_INLINE void note_offender(const union address *key, const struct packet *
 		offender->last_reason = reason;
 		return;
 	}
+	if (reason >= REASON_NODE_CONNECTIONS)
+		return;
 	if (bpf_map_update_elem(&offenders, key, &fresh, BPF_ANY))
 		note_add(NOTE_OFFENDER_LOST, 1);
 }

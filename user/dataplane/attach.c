@@ -151,16 +151,37 @@ static int climb(struct attempt *attempt, struct attached *one)
 	return err;
 }
 
-/* Put the new program in the place of the old one under the link that is pinned. 0: done. 1: there is
- * no link that could be renewed. */
-static int renew(struct attempt *attempt, struct attached *one)
+/* The new program in the place of the old one. In generic mode only the one for a single buffer, as
+ * in climb(); in native mode the driver may take only one of the two. */
+static int update_link(struct attempt *attempt, struct attached *one, int link)
 {
 	LIBBPF_OPTS(bpf_link_update_opts, options);
+	enum attach_mode mode = interface_mode(one->ifindex);
+	int frags = mode == MODE_NATIVE ? object_frags_fd(attempt->object) : -1;
+
+	if (one->mode != MODE_AUTO && one->mode != mode) {
+		trouble_set(attempt->trouble, 0, "%s is attached in %s mode already", one->name,
+			    attach_mode_name(mode));
+		trouble_advise(attempt->trouble, "sluice detach %s first; packets pass until it is "
+			       "attached again", one->name);
+		return -EINVAL;
+	}
+	one->mode = mode;
+	one->frags = frags >= 0 && !bpf_link_update(link, frags, &options);
+	if (!one->frags && bpf_link_update(link, object_single_fd(attempt->object), &options))
+		return explain_attach(-errno, one->name, one->ifindex, mode, false,
+				      attempt->trouble);
+	return 0;
+}
+
+/* Renew what the pinned link of the interface runs. 0: done. 1: there is no such link. */
+static int renew(struct attempt *attempt, struct attached *one)
+{
 	struct bpf_link_info info = {};
 	uint32_t length = sizeof(info);
 	char path[PATH_MAX];
 	int link = bpf_obj_get(pins_link_path(attempt->pins->set, one->ifindex, path));
-	int err = 0;
+	int err;
 
 	if (link < 0)
 		return 1;
@@ -169,14 +190,9 @@ static int renew(struct attempt *attempt, struct attached *one)
 		(void)unlink(path); /* of an interface that is no more */
 		return 1;
 	}
-	one->frags = object_frags_fd(attempt->object) >= 0 &&
-		     !bpf_link_update(link, object_frags_fd(attempt->object), &options);
-	if (!one->frags && bpf_link_update(link, object_single_fd(attempt->object), &options))
-		err = explain_attach(-errno, one->name, one->ifindex, MODE_NATIVE, false,
-				     attempt->trouble);
+	err = update_link(attempt, one, link);
 	(void)close(link);
 	one->renewed = true;
-	one->mode = interface_mode(one->ifindex);
 	return err;
 }
 
