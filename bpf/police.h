@@ -62,7 +62,6 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 	struct table_request request = {
 		.coarse_ns = charge->coarse_ns,
 		.coarse_lag_ns = charge->coarse_lag_ns,
-		.share_ns = slot->share_ns,
 		.way = place->way,
 		.when_full = slot->when_full,
 		.look_only = look_only,

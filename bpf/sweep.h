@@ -37,8 +37,13 @@ __attribute__((noinline)) int sweep_set(struct bucket_set *set, __u64 now_ns)
 	return cleared;
 }
 
+/*
+ * Passed TATs are brought to now, not to 0: a CPU that read 0 and was held up since would else swap
+ * successfully although the bucket was charged in between, and date its charge before that one.
+ */
 SLUICE_INLINE void sweep_node(__u64 now_ns)
 {
+	__u64 now = gcra_ticks(now_ns, GCRA_TICK_SHIFT);
 	__u32 only = 0;
 	struct node_buckets *buckets = bpf_map_lookup_elem(&node_buckets, &only);
 
@@ -47,8 +52,8 @@ SLUICE_INLINE void sweep_node(__u64 now_ns)
 	for (__u32 meter = 0; meter < METERS; meter++) {
 		__u64 tat = *(volatile __u64 *)&buckets->tat[meter];
 
-		if (tat && gcra_has_passed(tat, gcra_ticks(now_ns, GCRA_TICK_SHIFT)))
-			__sync_val_compare_and_swap(&buckets->tat[meter], tat, 0);
+		if (tat && gcra_has_passed(tat, now))
+			__sync_val_compare_and_swap(&buckets->tat[meter], tat, now + !now);
 	}
 }
 

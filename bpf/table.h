@@ -28,10 +28,15 @@
  * The coarse clock is used where being late cannot admit anyone: to refuse what would be refused
  * even config.coarse_lag_ns from then, and to judge that a word has passed.
  *
- * When all eight words are in debt to others, when_full decides. A shared word is never pushed
- * further ahead than share_ns, the least capacity of any limit in force: else its owner, whose
- * capacity may be less than the sharer's, would take the sharer's debt for one beyond its own limit
- * and bring it back.
+ * When all eight words are in debt to others, when_full decides. To share is to take over the word
+ * that is least in debt, and its debt with it. So an address that is pushed out loses nothing that
+ * it owes: the least debt of a set never becomes less (charges add to it, who takes a word over
+ * begins with it, and a word only falls free when its TAT has passed), so that whatever word the
+ * address finds later owes at least as much as it did, or its own debt has passed as well. Two
+ * things that seem simpler admit too much: to charge another's word and forget it when a word falls
+ * free (the address then has two bursts), and to compare debts while a word is claimed (what it
+ * owes cannot be seen then, so one starts over). A word that was claimed and is given back keeps
+ * its debt, but has no owner: its owner may have another by then.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -55,9 +60,8 @@ struct table_request {
 	__u64 tokens;
 	__u64 coarse_ns;     /* the coarse clock, read for this packet */
 	__u64 coarse_lag_ns; /* how far it may lie behind */
-	__u64 share_ns;	     /* how far a shared word may be pushed ahead */
 	__u32 tag;
-	__u32 way;	 /* where to begin to look, and which word to share */
+	__u32 way;	 /* where to begin to look */
 	__u32 when_full; /* enum when_full */
 	__u32 look_only; /* answer as if, and charge nothing */
 };
@@ -70,7 +74,13 @@ struct table_outcome {
 
 SLUICE_INLINE __u64 table_read(const struct bucket_set *set, __u32 index)
 {
-	return *(const volatile __u64 *)&set->word[index & (SET_WORDS - 1)];
+	const __u64 *word = &set->word[index & (SET_WORDS - 1)];
+
+#ifdef __bpf__
+	return *(const volatile __u64 *)word; /* clang 14 has no atomic load for BPF */
+#else
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
 }
 
 SLUICE_INLINE bool table_swap(struct bucket_set *set, __u32 index, __u64 from, __u64 to)
@@ -133,10 +143,10 @@ SLUICE_INLINE bool is_refused_anyway(const struct gcra_limit *limit,
 	       gcra_debt(limit, tat, late) + cost > limit->capacity;
 }
 
-/* Charge a word that is there, our own or, if shared, another's. */
+/* Charge the word that is the address's own. */
 SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_limit *limit,
 				     const struct table_request *request,
-				     struct table_outcome *outcome, __u64 word, bool shared)
+				     struct table_outcome *outcome, __u64 word)
 {
 	struct gcra_verdict verdict;
 	__u64 now, next;
@@ -152,12 +162,7 @@ SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_l
 	verdict = gcra_take(limit, word_tat(word, outcome->now_ns, limit->word_class), now,
 			    request->tokens);
 	next = word_pack(word_tag(word), limit->word_class, verdict.tat);
-	if (shared) {
-		if (!verdict.admitted ||
-		    word_ahead(next, outcome->now_ns) >
-			    (__s64)word_ticks(request->share_ns, limit->word_class))
-			return TAKEN_REFUSED;
-	} else if (!verdict.admitted) {
+	if (!verdict.admitted) {
 		if (verdict.clamped && table_swap(set, outcome->index, word, next))
 			outcome->notes |= 1u << NOTE_CLAMPED;
 		return TAKEN_REFUSED;
@@ -180,30 +185,89 @@ __attribute__((noinline)) int table_has_other(const struct bucket_set *set, __u3
 	return 0;
 }
 
-/* Take a passed word for an address that has none: claim, look again, then settle. */
+/* What a word of another address leaves to the one that takes it: its debt, or none. */
+SLUICE_INLINE struct gcra_verdict take_over(const struct gcra_limit *limit,
+					    const struct table_request *request, __u64 word,
+					    __u64 now_ns)
+{
+	__u64 now = word_ticks(now_ns, limit->word_class);
+	__u64 tat = word == WORD_EMPTY ? now : word_tat(word, now_ns, limit->word_class);
+
+	return gcra_take(limit, tat, now, request->tokens);
+}
+
+/* A word given back: empty, or if it was in debt, the debt without its owner. */
+SLUICE_INLINE __u64 word_disowned(__u64 word, __u64 coarse_ns)
+{
+	if (word_has_passed(word, coarse_ns))
+		return WORD_EMPTY;
+	word = word_pack(0, word_class(word), word);
+	return word + (word == WORD_EMPTY);
+}
+
+/* Take a word for an address that has none: claim, look again, then settle. */
 SLUICE_INLINE enum taken take_word(struct bucket_set *set, const struct gcra_limit *limit,
 				   const struct table_request *request,
-				   struct table_outcome *outcome, __u64 passed)
+				   struct table_outcome *outcome, __u64 word)
 {
-	__u64 cost = gcra_cost(limit, request->tokens);
 	__u64 claim = word_claim(request->tag);
+	struct gcra_verdict verdict;
 
 	outcome->now_ns = 0;
-	if (cost > limit->capacity)
+	if (gcra_cost(limit, request->tokens) > limit->capacity)
 		return TAKEN_REFUSED;
 	if (request->look_only)
 		return TAKEN_ADMITTED;
-	if (!table_swap(set, outcome->index, passed, claim))
+	if (!table_swap(set, outcome->index, word, claim))
 		return TAKEN_RACED;
 	if (table_has_other(set, request->tag, outcome->index)) {
-		table_swap(set, outcome->index, claim, WORD_EMPTY);
+		table_swap(set, outcome->index, claim, word_disowned(word, request->coarse_ns));
 		return TAKEN_RACED;
 	}
 	outcome->now_ns = clock_now_ns();
+	verdict = take_over(limit, request, word, outcome->now_ns);
 	table_swap(set, outcome->index, claim,
-		   word_pack(request->tag, limit->word_class,
-			     word_ticks(outcome->now_ns, limit->word_class) + cost));
+		   word_pack(request->tag, limit->word_class, verdict.tat));
 	return TAKEN_ADMITTED;
+}
+
+/* How long until the word is full again, in the finest ticks. Exact, so that words of any class can
+ * be compared: the ticks of a class are not cut off at now. */
+SLUICE_INLINE __s64 word_left(__u64 word, __u64 now_ns)
+{
+	int shift = WORD_TICK_SHIFT_STEP * (int)word_class(word);
+	__u64 cut = word_ticks(now_ns, 0) & ((1ULL << shift) - 1);
+
+	if (word == WORD_EMPTY)
+		return 0;
+	return (__s64)(((__u64)word_ahead(word, now_ns) << shift) - cut);
+}
+
+/* The word that is least in debt, and which; -1 if that cannot be told while somebody claims one. */
+__attribute__((noinline)) int table_find_least(const struct bucket_set *set, __u64 now_ns,
+					       __u64 *word);
+
+__attribute__((noinline)) int table_find_least(const struct bucket_set *set, __u64 now_ns,
+					       __u64 *word)
+{
+	__s64 least = 0;
+	int found = -1;
+
+	if (!set || !word)
+		return -1;
+	for (__u32 at = 0; at < SET_WORDS; at++) {
+		__u64 seen = table_read(set, at);
+		__s64 left = word_left(seen, now_ns);
+
+		if (word_is_claim(seen))
+			return -1;
+		if (found >= 0 && left >= least)
+			continue;
+		least = left;
+		found = at;
+		*word = seen;
+	}
+	return found;
 }
 
 /* All words of the set are in debt to others. */
@@ -211,7 +275,9 @@ SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gc
 					 const struct table_request *request,
 					 struct table_outcome *outcome)
 {
+	__u64 word = WORD_EMPTY;
 	enum taken taken;
+	int least;
 
 	if (request->when_full == WHEN_FULL_REFUSE)
 		return TAKEN_SET_FULL;
@@ -219,9 +285,15 @@ SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gc
 		outcome->notes |= 1u << NOTE_SET_FULL_ADMITTED;
 		return TAKEN_ADMITTED;
 	}
-	outcome->index = request->way;
-	taken = charge_word(set, limit, request, outcome, table_read(set, request->way), true);
-	if (taken != TAKEN_RACED && !request->look_only)
+	outcome->now_ns = clock_now_ns();
+	least = table_find_least(set, outcome->now_ns, &word);
+	if (least < 0)
+		return TAKEN_RACED;
+	outcome->index = least & (SET_WORDS - 1);
+	if (!take_over(limit, request, word, outcome->now_ns).admitted)
+		return TAKEN_REFUSED;
+	taken = take_word(set, limit, request, outcome, word);
+	if (taken == TAKEN_ADMITTED && !request->look_only)
 		outcome->notes |= 1u << NOTE_SET_FULL_SHARED;
 	return taken;
 }
@@ -236,7 +308,7 @@ SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_lim
 	outcome->index = found & (SET_WORDS - 1);
 	switch (found / SET_WORDS) {
 	case FOUND_OWN:
-		return charge_word(set, limit, request, outcome, word, false);
+		return charge_word(set, limit, request, outcome, word);
 	case FOUND_PASSED:
 		return take_word(set, limit, request, outcome, word);
 	default:

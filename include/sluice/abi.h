@@ -55,7 +55,7 @@ enum reason {
 
 /* Things that happened on the way to a verdict; `notes` is indexed by it. */
 enum note {
-	NOTE_SET_FULL_SHARED,	/* charged to the word of another address: when_full is share */
+	NOTE_SET_FULL_SHARED,	/* another's word taken over with its debt: when_full is share */
 	NOTE_SET_FULL_ADMITTED, /* not charged at all: when_full is admit */
 	NOTE_NODE_TRIES,	/* lost too many races for the node's word: passed uncharged */
 	NOTE_SPENT_IN_VAIN,	/* one meter was charged, then another refused in a race */
@@ -172,7 +172,6 @@ struct config_slot {
 	__u32 when_full;  /* enum when_full */
 	__u32 ipv6_prefix; /* bits of an IPv6 address that make a client, 48 to 128 */
 	__u32 reserved;
-	__u64 share_ns; /* the least capacity of any limit per address: see bpf/table.h */
 	struct gcra_limit ip[METERS];
 	struct node_limit node[METERS];
 };
@@ -226,8 +225,8 @@ _Static_assert(sizeof(struct protected_ports) == 32, "ABI");
 _Static_assert(sizeof(union address) == 16, "ABI");
 _Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
 _Static_assert(sizeof(struct prefix_entry) == 208, "ABI");
-_Static_assert(sizeof(struct config_slot) == 32 + 32 * METERS + 40 * METERS, "ABI");
-_Static_assert(sizeof(struct config) == 32 + 2 * 248, "ABI");
+_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS, "ABI");
+_Static_assert(sizeof(struct config) == 32 + 2 * 240, "ABI");
 _Static_assert(sizeof(struct event) == 128, "ABI");
 
 SLUICE_INLINE struct prefix_key prefix_key_of(const union address *address, __u32 bits)

@@ -24,12 +24,12 @@ static const struct option_row attach_options[] = {
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, CONFIRM_MAX_S = 3600 };
 
-static void print_attached(const struct attached *one)
+static void print_attached(FILE *out, const struct attached *one)
 {
-	printf("%s: %s, %s mode%s\n", one->name, one->renewed ? "renewed" : "attached",
+	fprintf(out, "%s: %s, %s mode%s\n", one->name, one->renewed ? "renewed" : "attached",
 	       attach_mode_name(one->mode), one->frags ? ", frames in several buffers" : "");
 	if (one->passed_over[0])
-		printf("  passed over %s\n", one->passed_over);
+		fprintf(out, "  passed over %s\n", one->passed_over);
 }
 
 /* Wait for a line. The end of the input is no answer: then only the time can pass. */
@@ -40,14 +40,16 @@ static bool is_confirmed(const struct attach_result *result, void *data)
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	for (size_t at = 0; at < result->count; at++)
-		print_attached(&result->interfaces[at]);
+		print_attached(stderr, &result->interfaces[at]);
 	for (;;) {
 		uint64_t now_ns = clock_monotonic_ns();
 		char text[64];
 		ssize_t length;
 
-		if (now_ns >= end_ns)
+		if (now_ns >= end_ns) {
+			fprintf(stderr, "\n");
 			return false;
+		}
 		fprintf(stderr, "\rIn force. Press Enter within %3llu s to keep it. ",
 			(unsigned long long)((end_ns - now_ns + NS_PER_S - 1) / NS_PER_S));
 		if (poll(&input, 1, (int)((end_ns - now_ns) / NS_PER_MS % 1000 + 1)) <= 0)
@@ -77,6 +79,12 @@ static int name_interfaces(struct settings *settings, enum attach_mode mode, int
 		}
 		(void)snprintf(named[at].name, sizeof(named[at].name), "%s", argv[at]);
 		named[at].mode = mode;
+		for (int before = 0; before < at; before++)
+			if (!strcmp(argv[before], argv[at])) {
+				fprintf(stderr, "sluice: %s is named twice\n", argv[at]);
+				free(named);
+				return -EINVAL;
+			}
 	}
 	free(settings->interfaces);
 	settings->interfaces = named;
@@ -122,7 +130,7 @@ static int attach(struct cli *cli, const struct settings *settings, uint64_t con
 	if (cli->json)
 		return print_json(attached_json(&result));
 	for (size_t at = 0; !confirm_ns && at < result.count; at++)
-		print_attached(&result.interfaces[at]);
+		print_attached(stdout, &result.interfaces[at]);
 	return EXIT_DONE;
 }
 
@@ -168,8 +176,9 @@ static const struct option_row detach_options[] = {
 	{},
 };
 
-static int detach_named(struct pins *pins, int argc, char **argv)
+static int detach_named(const struct cli *cli, struct pins *pins, int argc, char **argv)
 {
+	json_t *names = json_array();
 	struct trouble trouble = {};
 
 	for (int at = 0; at < argc; at++) {
@@ -178,10 +187,25 @@ static int detach_named(struct pins *pins, int argc, char **argv)
 
 		if (!err)
 			err = detach_one(pins, ifindex, &trouble);
-		if (err)
+		if (err) {
+			json_decref(names);
 			return complain(err, &trouble);
-		printf("%s: detached\n", argv[at]);
+		}
+		json_array_append_new(names, json_string(argv[at]));
+		if (!cli->json)
+			printf("%s: detached\n", argv[at]);
 	}
+	if (cli->json)
+		return print_json(json_pack("{so}", "interfaces", names));
+	json_decref(names);
+	return EXIT_DONE;
+}
+
+static int say_detached(const struct cli *cli, unsigned count)
+{
+	if (cli->json)
+		return print_json(json_pack("{si}", "detached", (int)count));
+	printf("detached from %u interface%s\n", count, count == 1 ? "" : "s");
 	return EXIT_DONE;
 }
 
@@ -199,19 +223,17 @@ static int run_detach(struct cli *cli, int argc, char **argv)
 	if (err)
 		return complain(err, &trouble);
 	err = pins_lock(&pins, false, &trouble);
-	if (err == -ENOENT && all) {
-		printf("nothing was attached\n");
-		return EXIT_DONE;
-	}
+	if (err == -ENOENT && all)
+		return say_detached(cli, 0);
 	if (err)
 		return complain(err, &trouble);
 	if (all) {
 		err = detach_all(&pins, &count, &trouble);
 		code = err ? complain(err, &trouble) : EXIT_DONE;
 		if (!err)
-			printf("detached from %u interface%s\n", count, count == 1 ? "" : "s");
+			code = say_detached(cli, count);
 	} else {
-		code = detach_named(&pins, argc, argv);
+		code = detach_named(cli, &pins, argc, argv);
 	}
 	pins_unlock(&pins);
 	return code;

@@ -120,9 +120,15 @@ static int read_limits(const struct cli *cli, struct prefix_rule *rule)
 		if (err || !setting.limit[meter].burst)
 			return misused(&command_ip, "--%s takes RATE:BURST, not %s",
 				       ip_options[meter].name, text);
+		if (meter == METER_BYTES && setting.limit[meter].burst < BURST_BYTES_MIN)
+			return misused(&command_ip, "--bytes: the burst must be at least %d, or a "
+				       "full-sized packet could never pass", BURST_BYTES_MIN);
 		err = limit_build(&setting.limit[meter],
 				  meter == METER_BYTES ? BUCKET_WORD_BYTES : BUCKET_WORD, &built,
 				  &longest);
+		if (err == -EOVERFLOW && !longest)
+			return misused(&command_ip, "--%s: the rate is too low: a bucket can be in debt "
+				       "for 26 days at most", ip_options[meter].name);
 		if (err == -EOVERFLOW)
 			return misused(&command_ip, "--%s: at this rate the burst can be at most %llu",
 				       ip_options[meter].name, (unsigned long long)longest);
@@ -204,15 +210,22 @@ static void print_list(const json_t *rules)
 			from = "by hand";
 		else if (!json_is_true(json_object_get(rule, "in_force")))
 			from = "overridden";
-		printf("%-44s %-8s %-14s", json_string_value(json_object_get(rule, "prefix")),
+		printf("%-44s %-8s %s", json_string_value(json_object_get(rule, "prefix")),
 		       json_string_value(json_object_get(rule, "rule")), from);
 		for (int meter = 0; meter < METERS; meter++) {
 			const json_t *limit = json_object_get(rule, meter_name(meter));
 
-			if (json_is_object(limit))
-				printf(" %s %g/s burst %lld", meter_name(meter),
-				       json_number_value(json_object_get(limit, "rate")),
-				       (long long)json_integer_value(json_object_get(limit, "burst")));
+			char rate[RATE_TEXT_MAX];
+
+			if (!json_is_object(limit))
+				continue;
+			if (meter == METER_BYTES)
+				format_size(json_number_value(json_object_get(limit, "rate")), rate);
+			else
+				format_rate(json_number_value(json_object_get(limit, "rate")), rate);
+			printf(" %s %s%s burst %lld", meter_name(meter), rate,
+			       meter == METER_BYTES ? "/s" : "",
+			       (long long)json_integer_value(json_object_get(limit, "burst")));
 		}
 		printf("\n");
 	}

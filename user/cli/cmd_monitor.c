@@ -59,9 +59,7 @@ static void print_event_json(const struct event *event, const char *source, cons
 			 "destination_port", event->destination_port, "protocol", event->protocol,
 			 "dry_run", event->dry_run, "header", header);
 	json_object_set_new(root, "bytes", json_integer(event->bytes));
-	json_dumpf(root, stdout, JSON_COMPACT);
-	printf("\n");
-	json_decref(root);
+	print_json_line(root);
 }
 
 static void print_event(const struct event *event, void *data)

@@ -37,7 +37,7 @@ static void print_row(const char *name, uint64_t packets, uint64_t bytes, const 
 	if (!packets)
 		return;
 	format_size((double)bytes, size);
-	printf("%-22s %14llu %12s", name, (unsigned long long)packets, size);
+	printf("%-24s %14llu %12s", name, (unsigned long long)packets, size);
 	if (per_second)
 		printf(" %14.0f", *per_second);
 	printf("\n");
@@ -45,7 +45,7 @@ static void print_row(const char *name, uint64_t packets, uint64_t bytes, const 
 
 static void print_sample(const struct sample *now, const struct sample *before)
 {
-	printf("%-22s %14s %12s%s\n", "verdict", "packets", "bytes", before ? "      packets/s" : "");
+	printf("%-24s %14s %12s%s\n", "verdict", "packets", "bytes", before ? "      packets/s" : "");
 	for (int reason = 0; reason < REASONS; reason++) {
 		const struct counter *counter = &now->counters[reason];
 		double rate = 0, would_rate = 0;
@@ -68,7 +68,7 @@ static void print_sample(const struct sample *now, const struct sample *before)
 	}
 	for (int note = 0; note < NOTES; note++)
 		if (now->notes[note] && note != NOTE_SWEPT && note != NOTE_SWEEPS)
-			printf("%-22s %14llu\n", note_name(note),
+			printf("%-24s %14llu\n", note_name(note),
 			       (unsigned long long)now->notes[note]);
 }
 
@@ -83,9 +83,7 @@ static void print(const struct cli *cli, const struct sample *now, const struct 
 	root = json_pack("{sI so so}", "time_ns", (json_int_t)now->time_ns, "counters",
 			 counters_json(now->counters), "notes", notes_json(now->notes));
 	if (before) {
-		json_dumpf(root, stdout, JSON_COMPACT);
-		printf("\n");
-		json_decref(root);
+		print_json_line(root);
 	} else {
 		(void)print_json(root);
 	}

@@ -41,8 +41,12 @@ static json_t *links_json(const struct state *state)
 
 	for (size_t at = 0; at < state->link_count; at++) {
 		const struct link_state *link = &state->links[at];
-		json_t *reason = link->attached ? json_null() :
-						  json_string("the interface is gone");
+		json_t *reason = json_null();
+
+		if (!link->attached)
+			reason = json_string("the interface is gone");
+		else if (!link->name[0])
+			reason = json_string("the interface is in another network namespace");
 
 		json_array_append_new(array,
 				      json_pack("{ss sI ss sb so sI ss}", "name", link->name,
@@ -103,7 +107,8 @@ static void print_links(const struct state *state)
 		if (link->attached)
 			printf("%-16s attached, %s mode, program %s (id %u)\n",
 			       link->name[0] ? link->name : "(other netns)",
-			       attach_mode_name(link->mode), link->program, link->program_id);
+			       attach_mode_name(link->mode), link->program[0] ? link->program : "?",
+			       link->program_id);
 		else
 			printf("ifindex %-8u not attached: the interface is gone\n", link->ifindex);
 	}

@@ -72,7 +72,9 @@ static int show(const struct cli *cli, const struct maps *maps, size_t most)
 		return err;
 	if (count > most)
 		count = most;
-	if (cli->json)
+	if (cli->json && cli->values[TOP_INTERVAL])
+		print_json_line(offenders_json(offenders, count, now_ns));
+	else if (cli->json)
 		(void)print_json(offenders_json(offenders, count, now_ns));
 	else
 		print_offenders(offenders, count, now_ns);

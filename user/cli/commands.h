@@ -59,6 +59,9 @@ void close_maps(struct pins *pins, struct maps *maps);
 /* Print and free. Returns EXIT_DONE. */
 int print_json(json_t *value);
 
+/* The same on one line, for streams. */
+void print_json_line(json_t *value);
+
 /* Words for reasons and notes, as they stand in JSON: `ip_packets`. */
 const char *reason_name(enum reason reason);
 const char *note_name(enum note note);

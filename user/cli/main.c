@@ -44,8 +44,8 @@ static void print_help(FILE *out)
 
 static void print_command_help(const struct command *command, FILE *out)
 {
-	fprintf(out, "usage: sluice %s %s\n\n%s\n", command->name, command->arguments,
-		command->summary);
+	fprintf(out, "usage: sluice %s%s%s\n\n%s\n", command->name, command->arguments[0] ? " " : "",
+		command->arguments, command->summary);
 	if (command->options) {
 		fprintf(out, "\n");
 		options_print(command->options, out);
@@ -80,11 +80,14 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
 {
 	const char *values[OPTIONS_MAX] = {};
 	struct option_row rows[OPTIONS_MAX + 1] = {};
+	char name[40];
 	int own = 0, first;
 
 	memcpy(rows, globals, sizeof(globals));
 	for (; command->options && command->options[own].name; own++)
 		rows[GLOBALS + own] = command->options[own];
+	(void)snprintf(name, sizeof(name), "sluice %s", command->name);
+	argv[0] = name; /* for getopt's messages */
 	first = options_parse(rows, argc, argv, 0, values);
 	if (first < 0) {
 		fprintf(stderr, "usage: sluice %s %s\n", command->name, command->arguments);

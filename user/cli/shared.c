@@ -17,7 +17,10 @@ int complain(int err, const struct trouble *trouble)
 		return EXIT_PERMISSION;
 	case ENOENT:
 	case EBUSY:
+	case EEXIST:
 		return EXIT_UNAVAILABLE;
+	case EINVAL:
+		return EXIT_FAILED;
 	default:
 		return EXIT_FAILED;
 	}
@@ -51,6 +54,13 @@ int print_json(json_t *value)
 	printf("\n");
 	json_decref(value);
 	return EXIT_DONE;
+}
+
+void print_json_line(json_t *value)
+{
+	json_dumpf(value, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	printf("\n");
+	json_decref(value);
 }
 
 static const char *const reasons[REASONS] = {

@@ -82,7 +82,6 @@ static int carry_over(const struct prefix_key *key, const struct prefix_entry *o
 	struct carry *carry = data;
 	struct prefix_entry entry = { .by_hand = old->by_hand };
 	const struct setting_prefix *setting;
-	uint64_t least_ns = rules_least_capacity_ns(old->by_hand.limit);
 
 	if (old->by_hand.action == PREFIX_NONE)
 		return 0;
@@ -91,8 +90,6 @@ static int carry_over(const struct prefix_key *key, const struct prefix_entry *o
 		return -EINVAL;
 	if (bpf_map_update_elem(carry->fd, key, &entry, BPF_ANY))
 		return -errno;
-	if (least_ns < carry->slot->share_ns)
-		carry->slot->share_ns = least_ns;
 	carry->slot->flags |= CONFIG_HAS_PREFIXES;
 	return 0;
 }
@@ -122,10 +119,18 @@ static int write_prefixes(struct maps *maps, const struct settings *settings, un
 	return err;
 }
 
+/* One that neither slot has: slices taken under a configuration that was withdrawn must not count. */
+static uint64_t next_generation(const struct config *config)
+{
+	uint64_t one = config->slot[0].generation, other = config->slot[1].generation;
+
+	return (one > other ? one : other) + 1;
+}
+
 int apply_prepare(struct maps *maps, const struct settings *settings, struct trouble *trouble)
 {
 	unsigned active = maps->config->active & 1;
-	uint64_t generation = maps->config->slot[active].generation + 1;
+	uint64_t generation = next_generation(maps->config);
 	struct config_slot built;
 	int cpus = libbpf_num_possible_cpus();
 	int err = cpus < 0 ? cpus : 0;

@@ -153,10 +153,9 @@ static int climb(struct attempt *attempt, struct attached *one)
 
 /* The new program in the place of the old one. In generic mode only the one for a single buffer, as
  * in climb(); in native mode the driver may take only one of the two. */
-static int update_link(struct attempt *attempt, struct attached *one, int link)
+static int update_link(struct attempt *attempt, struct attached *one, enum attach_mode mode, int link)
 {
 	LIBBPF_OPTS(bpf_link_update_opts, options);
-	enum attach_mode mode = interface_mode(one->ifindex);
 	int frags = mode == MODE_NATIVE ? object_frags_fd(attempt->object) : -1;
 
 	if (one->mode != MODE_AUTO && one->mode != mode) {
@@ -177,20 +176,28 @@ static int update_link(struct attempt *attempt, struct attached *one, int link)
 /* Renew what the pinned link of the interface runs. 0: done. 1: there is no such link. */
 static int renew(struct attempt *attempt, struct attached *one)
 {
-	struct bpf_link_info info = {};
-	uint32_t length = sizeof(info);
+	enum attach_mode mode;
+	uint32_t program_id;
 	char path[PATH_MAX];
-	int link = bpf_obj_get(pins_link_path(attempt->pins->set, one->ifindex, path));
-	int err;
+	int err, link;
 
-	if (link < 0)
+	err = link_examine(pins_link_path(attempt->pins->set, one->ifindex, path), one->ifindex, &mode,
+			   &program_id);
+	if (err == -ENOENT)
 		return 1;
-	if (bpf_obj_get_info_by_fd(link, &info, &length) || info.xdp.ifindex != one->ifindex) {
-		(void)close(link);
-		(void)unlink(path); /* of an interface that is no more */
-		return 1;
+	if (err == -ENODEV)
+		return unlink(path) ? -errno : 1; /* of an interface that is no more */
+	if (err == -EXDEV) {
+		trouble_set(attempt->trouble, 0, "%s serves an interface of another network namespace",
+			    path);
+		trouble_advise(attempt->trouble, "give each namespace pins of its own, with --bpffs or "
+			       "`bpffs` in the configuration");
+		return err;
 	}
-	err = update_link(attempt, one, link);
+	link = err ? err : bpf_obj_get(path);
+	if (link < 0)
+		return trouble_set(attempt->trouble, link, "cannot open %s: %s", path, strerror(-link));
+	err = update_link(attempt, one, mode, link);
 	(void)close(link);
 	one->renewed = true;
 	return err;

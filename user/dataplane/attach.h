@@ -52,8 +52,13 @@ int detach_all(struct pins *pins, unsigned *count, struct trouble *trouble);
 /* Look up an interface. -ENODEV with *trouble. */
 int interface_find(const char *name, uint32_t *ifindex, struct trouble *trouble);
 
-/* The mode of what is attached to an interface: MODE_NATIVE or MODE_GENERIC. */
-enum attach_mode interface_mode(uint32_t ifindex);
+/*
+ * Whether an interface of this network namespace runs what a pinned link of that number runs. Numbers
+ * of interfaces are given out in each namespace anew, so the number alone does not tell: -EXDEV if
+ * the link is of another namespace, -ENODEV if its interface is gone; 0 if it is here, and then *mode
+ * and *program_id are filled.
+ */
+int link_examine(const char *path, uint32_t ifindex, enum attach_mode *mode, uint32_t *program_id);
 
 /* One interface that has a pinned link. */
 struct link_state {

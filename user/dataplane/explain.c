@@ -27,7 +27,7 @@ int explain_load(int err, struct trouble *trouble)
 	case EPERM:
 	case EACCES:
 		trouble_set(trouble, 0, "the kernel does not let us load a program");
-		trouble_advise(trouble, "run as root, or with CAP_BPF and CAP_NET_ADMIN");
+		trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		break;
 	case ENOMEM:
 		trouble_set(trouble, 0, "there is no memory for the maps (about 12 MiB)");
@@ -149,7 +149,7 @@ int explain_attach(int err, const char *name, uint32_t ifindex, enum attach_mode
 	case EPERM:
 	case EACCES:
 		trouble_set(trouble, 0, "the kernel does not let us attach to %s", name);
-		trouble_advise(trouble, "run as root, or with CAP_BPF and CAP_NET_ADMIN");
+		trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		break;
 	case ENODEV:
 		trouble_set(trouble, 0, "the interface %s has just gone", name);

@@ -34,40 +34,48 @@ static void describe_program(uint32_t id, struct link_state *state)
 	(void)close(fd);
 }
 
-enum attach_mode interface_mode(uint32_t ifindex)
+int link_examine(const char *path, uint32_t ifindex, enum attach_mode *mode, uint32_t *program_id)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_link_info info = {};
+	uint32_t length = sizeof(info);
+	int fd = bpf_obj_get(path);
+	int err = 0;
 
-	if (!bpf_xdp_query((int)ifindex, 0, &query) && query.attach_mode == XDP_ATTACHED_SKB)
-		return MODE_GENERIC;
-	return MODE_NATIVE;
+	if (fd < 0)
+		return -errno;
+	if (bpf_obj_get_info_by_fd(fd, &info, &length))
+		err = -errno;
+	(void)close(fd);
+	if (err)
+		return err;
+	*program_id = info.prog_id;
+	if (info.xdp.ifindex != ifindex)
+		return -ENODEV;
+	if (bpf_xdp_query((int)ifindex, 0, &query))
+		return -EXDEV;
+	*mode = query.skb_prog_id == info.prog_id ? MODE_GENERIC : MODE_NATIVE;
+	if (query.skb_prog_id != info.prog_id && query.drv_prog_id != info.prog_id)
+		return -EXDEV;
+	return 0;
 }
 
 static int list_link(uint32_t ifindex, const char *path, void *data)
 {
 	struct listing *listing = data;
-	struct bpf_link_info info = {};
-	uint32_t length = sizeof(info);
 	struct link_state *state;
-	int fd;
+	int err;
 
 	if (listing->count == listing->max)
 		return 0;
 	state = &listing->links[listing->count++];
 	*state = (struct link_state){ .ifindex = ifindex, .mode = MODE_NATIVE };
-	fd = bpf_obj_get(path);
-	if (fd < 0)
-		return 0;
-	if (!bpf_obj_get_info_by_fd(fd, &info, &length)) {
-		state->attached = info.xdp.ifindex == ifindex;
-		state->program_id = info.prog_id;
-		describe_program(info.prog_id, state);
-	}
-	(void)close(fd);
-	if (!state->attached)
-		return 0;
-	(void)if_indextoname(ifindex, state->name);
-	state->mode = interface_mode(ifindex);
+	err = link_examine(path, ifindex, &state->mode, &state->program_id);
+	state->attached = !err || err == -EXDEV;
+	if (!err)
+		(void)if_indextoname(ifindex, state->name);
+	if (state->attached)
+		describe_program(state->program_id, state);
 	return 0;
 }
 
@@ -90,13 +98,32 @@ static int count_link(uint32_t ifindex, const char *path, void *data)
 	return 0;
 }
 
+/* A link whose interface is gone holds nothing but its pin. */
+static int remove_dead(uint32_t ifindex, const char *path, void *data)
+{
+	enum attach_mode mode;
+	uint32_t program_id;
+
+	(void)data;
+	if (link_examine(path, ifindex, &mode, &program_id) == -ENODEV)
+		(void)unlink(path);
+	return 0;
+}
+
 int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 {
+	enum attach_mode mode;
+	uint32_t program_id;
 	char path[PATH_MAX];
 	unsigned left = 0;
-	int err;
+	int err = link_examine(pins_link_path(pins->set, ifindex, path), ifindex, &mode, &program_id);
 
-	if (unlink(pins_link_path(pins->set, ifindex, path))) {
+	if (err == -EXDEV) {
+		trouble_set(trouble, 0, "%s is a link of another network namespace", path);
+		trouble_advise(trouble, "enter that one, or name this one's pins with --bpffs");
+		return err;
+	}
+	if (unlink(path)) {
 		err = -errno;
 		trouble_set(trouble, 0, err == -ENOENT ? "sluice is not attached there" :
 							 "cannot remove %s: %s",
@@ -105,6 +132,7 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 							 "run as root");
 		return err;
 	}
+	(void)pins_each_link(pins->set, remove_dead, NULL);
 	err = pins_each_link(pins->set, count_link, &left);
 	if (err || left)
 		return err;

@@ -8,7 +8,6 @@
 
 #include <bpf/bpf.h>
 
-#include "dataplane/rules.h"
 
 static int active_trie(const struct maps *maps)
 {
@@ -46,7 +45,6 @@ int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
 		    const struct prefix_rule *by_hand)
 {
 	struct config_slot *slot = &maps->config->slot[maps->config->active & 1];
-	uint64_t least_ns = rules_least_capacity_ns(by_hand->limit);
 	struct prefix_entry entry = {};
 	int found = maps_each_prefix(maps, maps->config->active & 1, compare,
 				     &(struct search){ .key = key, .entry = &entry });
@@ -56,8 +54,6 @@ int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
 	if (by_hand->action == PREFIX_NONE && !entry.by_hand.action)
 		return -ENOENT;
 	entry.by_hand = *by_hand;
-	if (least_ns < slot->share_ns)
-		__atomic_store_n(&slot->share_ns, least_ns, __ATOMIC_RELAXED);
 	if (!entry.by_hand.action && !entry.configured.action)
 		return bpf_map_delete_elem(active_trie(maps), key) ? -errno : 0;
 	if (bpf_map_update_elem(active_trie(maps), key, &entry, BPF_ANY))

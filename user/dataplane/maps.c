@@ -122,7 +122,7 @@ static int open_map(struct maps *maps, const char *folder, enum map_id id, struc
 		err = -errno;
 		trouble_set(trouble, 0, "cannot open %s: %s", path, strerror(-err));
 		if (err == -EPERM || err == -EACCES)
-			trouble_advise(trouble, "run as root, or with CAP_BPF and CAP_NET_ADMIN");
+			trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		else
 			trouble_advise(trouble, "take off what is left (sluice detach --all) and attach again");
 		return err == -ENOENT ? -EPROTO : err;
@@ -146,7 +146,7 @@ int maps_open(struct maps *maps, const struct pins *pins, bool write, struct tro
 							 "nothing is attached: there is no %s",
 			    pins->set);
 		trouble_advise(trouble, err == -EACCES ?
-						"run as root, or with CAP_BPF and CAP_NET_ADMIN" :
+						"run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" :
 						"attach first: sluice attach IFACE --config FILE");
 		return err;
 	}

@@ -61,7 +61,7 @@ static int check_file_system(const char *root, struct trouble *trouble)
 	if (statfs(root, &where) && statfs(parent, &where)) {
 		trouble_set(trouble, 0, "%s: %s", parent, strerror(errno));
 		trouble_advise(trouble, "mount a BPF file system: mount -t bpf bpf /sys/fs/bpf");
-		return -ENOENT;
+		return -ENODEV;
 	}
 	if (where.f_type != BPF_FS_MAGIC) {
 		trouble_set(trouble, 0, "%s is not on a BPF file system, so nothing can be pinned there",

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-/* The longest capacity that a word can hold. */
-#define SHARE_NS_MAX (1ULL << 51)
-
 enum {
 	SLICE_SHARE = 8, /* all slices together hold at most this part of the burst */
 	SLICE_PACKETS_MAX = 64,
@@ -104,24 +101,6 @@ static uint32_t flags_of(const struct settings *settings)
 	return flags;
 }
 
-uint64_t rules_least_capacity_ns(const struct gcra_limit *limits)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (int meter = 0; meter < METERS; meter++) {
-		uint64_t capacity_ns;
-
-		if (!limits[meter].capacity)
-			continue;
-		capacity_ns = limits[meter].tick_shift >= 0 ?
-				      limits[meter].capacity >> limits[meter].tick_shift :
-				      limits[meter].capacity << -limits[meter].tick_shift;
-		if (capacity_ns < least)
-			least = capacity_ns;
-	}
-	return least;
-}
-
 int rules_prefix(const struct setting_prefix *setting, struct prefix_rule *rule)
 {
 	struct prefix_rule built = { .action = setting->action };
@@ -130,23 +109,6 @@ int rules_prefix(const struct setting_prefix *setting, struct prefix_rule *rule)
 	if (err)
 		return err;
 	*rule = built;
-	return 0;
-}
-
-/* How far a shared word may be pushed ahead; bounded, so that it can be turned into any tick. */
-static int least_share(const struct settings *settings, __u64 *share_ns)
-{
-	for (size_t at = 0; at < settings->prefix_count; at++) {
-		struct prefix_rule rule;
-		uint64_t least_ns;
-		int err = rules_prefix(&settings->prefixes[at], &rule);
-
-		if (err)
-			return err;
-		least_ns = rules_least_capacity_ns(rule.limit);
-		if (least_ns < *share_ns)
-			*share_ns = least_ns;
-	}
 	return 0;
 }
 
@@ -163,12 +125,6 @@ int rules_slot(const struct settings *settings, unsigned cpus, uint64_t generati
 
 	for (int meter = 0; !err && meter < METERS; meter++)
 		err = build_node(&settings->node[meter], meter, cpus, &built.node[meter]);
-	if (err)
-		return err;
-	built.share_ns = rules_least_capacity_ns(built.ip);
-	if (built.share_ns > SHARE_NS_MAX)
-		built.share_ns = SHARE_NS_MAX;
-	err = least_share(settings, &built.share_ns);
 	if (err)
 		return err;
 	*slot = built;

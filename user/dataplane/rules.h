@@ -18,7 +18,4 @@ int rules_slot(const struct settings *settings, unsigned cpus, uint64_t generati
 /* The rule for one prefix. Errors as above. */
 int rules_prefix(const struct setting_prefix *setting, struct prefix_rule *rule);
 
-/* The least capacity of the rule's limits in nanoseconds, UINT64_MAX if it has none. */
-uint64_t rules_least_capacity_ns(const struct gcra_limit *limits);
-
 #endif
