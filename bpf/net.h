@@ -13,7 +13,6 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/tcp.h>
 #include <linux/udp.h>
 #endif
 
@@ -72,7 +71,8 @@ struct vlan_header {
 	__be16 type;
 };
 
-/* Of a TCP header, what can be asked of a packet that may be the first fragment of one. */
+/* Of a TCP header, what can be asked of a packet that may be the first fragment of one: fragments are
+ * cut at multiples of eight. */
 struct tcp_start {
 	__be16 source;
 	__be16 destination;
@@ -80,6 +80,7 @@ struct tcp_start {
 	__be32 acknowledged;
 	__u8 offset;
 	__u8 flags;
+	__be16 window;
 };
 
 SLUICE_INLINE __u16 net_u16(__be16 value)

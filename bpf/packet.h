@@ -84,7 +84,7 @@ SLUICE_INLINE const void *take_bytes(const struct linear *linear, struct packet 
 	return at;
 }
 
-/* The type of what the frame carries, after VLAN tags; 0 if it ends before that. */
+/* The type of what the frame carries, after VLAN tags; 0 if it ends before that (or says 0). */
 SLUICE_INLINE __u16 take_ethernet(const struct linear *linear, struct packet *packet)
 {
 	const struct ethhdr *ethernet = take_bytes(linear, packet, sizeof(*ethernet));
@@ -281,7 +281,7 @@ SLUICE_INLINE enum parsed take_icmpv6(const struct linear *linear, struct packet
 	if (!type)
 		return PARSED_NOT;
 	if (*type >= NDP_TYPE_FIRST && *type <= NDP_TYPE_LAST &&
-	    packet->hop_limit == NDP_HOP_LIMIT)
+	    packet->hop_limit == NDP_HOP_LIMIT && !address_is_v4(&packet->source))
 		packet->flags |= PACKET_CONTROL;
 	return PARSED_IP;
 }

@@ -132,7 +132,8 @@ SLUICE_INLINE bool is_refused_anyway(const struct gcra_limit *limit,
 				     const struct table_request *request, __u64 word)
 {
 	__u64 now = word_ticks(request->coarse_ns, limit->word_class);
-	__u64 late = word_ticks(request->coarse_ns + request->coarse_lag_ns, limit->word_class);
+	/* Not the ticks of the sum: those of the coarser classes jump where class 0 wraps. */
+	__u64 late = now + word_ticks(request->coarse_lag_ns, limit->word_class) + 1;
 	__u64 cost = gcra_cost(limit, request->tokens);
 	__u64 tat;
 

@@ -101,8 +101,8 @@ SLUICE_INLINE bool word_has_passed(__u64 word, __u64 now_ns)
 }
 
 /*
- * The word's TAT in ticks of another class, as a full 64-bit instant near now. Rounded up: a debt
- * never shrinks because a limit has changed its class.
+ * The word's TAT in ticks of another class, as a full 64-bit instant near now. Rounded up, relative to
+ * now: a debt never shrinks because a limit has changed its class.
  */
 SLUICE_INLINE __u64 word_tat(__u64 word, __u64 now_ns, __u32 to_class)
 {

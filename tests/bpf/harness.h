@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Runs the real programs on frames in memory: loads the build whose clock is a variable, puts
+ * settings into its maps as the data plane would, runs one frame at a time (BPF_PROG_TEST_RUN) and
+ * reads back what was counted and written. Nothing is attached or pinned. The process stays on one
+ * CPU, so that the slices of the node's buckets are the same from run to run.
+ *
+ * Whatever should not happen fails the test at once; so nothing here returns an error.
+ */
+#ifndef SLUICE_TESTS_HARNESS_H
+#define SLUICE_TESTS_HARNESS_H
+
+#include "tests/unit/test.h"
+
+#include <sluice/abi.h>
+
+#include "limit/settings.h"
+#include "packets.h"
+
+struct sluice_test_bpf;
+
+struct harness {
+	struct sluice_test_bpf *skeleton;
+	int program;             /* the one that frames are given to */
+	int cpus;                /* that the kernel may ever have */
+	struct bucket_set *sets; /* of ip_buckets, IP_SETS of them; writable, as are the others */
+	struct node_buckets *node;
+	struct config *config;
+	struct protected_ports *protect;
+	struct ring_buffer *ring;
+	uint64_t generation;
+	struct counter seen[REASONS]; /* the counters as they stood after the last run */
+	struct event *events;         /* of a harness_events() that is under way */
+	size_t events_max;
+	size_t event_count;
+};
+
+/* What became of one frame. */
+struct ran {
+	int action; /* enum xdp_action */
+	enum reason reason;
+	bool would;     /* counted as what would have been done */
+	uint32_t bytes; /* that were counted */
+};
+
+/* How far the coarse clock may lie behind, as every configuration here says. */
+#define HARNESS_LAG_NS 4000000ULL
+
+/* The clock after harness_reset(): some time after boot. */
+#define HARNESS_START_NS 1000000000000ULL
+
+#define SECOND_NS 1000000000ULL
+#define MILLISECOND_NS 1000000ULL
+
+#define RATE_LIMIT(per_second, at_once) \
+	((struct rate_limit){ .rate = (per_second), .burst = (at_once) })
+
+/* Group setup and teardown of cmocka: *state is a struct harness. */
+int harness_open_xdp(void **state);
+int harness_open_frags(void **state);
+int harness_close(void **state);
+
+/* Test setup: empty maps, no configuration, the clock at HARNESS_START_NS. */
+int harness_reset(void **state);
+
+/* The configuration in force. */
+const struct config_slot *harness_slot(const struct harness *harness);
+
+/* Settings that protect everything and limit nothing. */
+struct settings harness_settings(void);
+
+/* Put a configuration in force, leaving the buckets as they are. */
+void harness_apply(struct harness *harness, const struct settings *settings);
+
+/* A rule given by hand, in the configuration that is in force. */
+void harness_by_hand(struct harness *harness, const struct setting_prefix *setting);
+
+/* The programs' clock, and how far their coarse clock lies behind it. */
+void harness_clock(struct harness *harness, uint64_t now_ns, uint64_t lag_ns);
+uint64_t harness_now(const struct harness *harness);
+
+/* Run one frame. Fails unless exactly one counter has moved by one packet. */
+struct ran harness_run(struct harness *harness, const void *frame, uint32_t bytes);
+struct ran harness_frame(struct harness *harness, const struct frame *frame);
+/* A TCP packet from an address to port 443; bytes as frame_of_tcp(). */
+struct ran harness_tcp(struct harness *harness, const char *source, uint8_t flags, uint32_t bytes);
+
+/* Run the same frame many times at one go, whatever becomes of it. */
+void harness_repeat(struct harness *harness, const struct frame *frame, uint32_t times);
+
+/* Sums over all CPUs. */
+struct counter harness_counter(const struct harness *harness, enum reason reason);
+uint64_t harness_note(const struct harness *harness, enum note note);
+
+/* What this CPU holds of the node's bucket. */
+uint64_t harness_unspent(const struct harness *harness, enum meter meter);
+
+/* Take all events out of the ring; at most max are kept. Returns how many there were. */
+size_t harness_events(struct harness *harness, struct event *events, size_t max);
+
+/* Whether the address (a bucket's key) was noted; then *out is what. */
+bool harness_offender(const struct harness *harness, const union address *key,
+		      struct offender *out);
+
+/* Where the buckets of an address are. */
+struct place harness_place(const struct harness *harness, const char *address);
+struct bucket_set *harness_set(const struct harness *harness, const char *address);
+
+#endif
