@@ -50,6 +50,7 @@ UNIT    := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
 BPFTEST := $(patsubst %.c,$(OUT)/%,$(wildcard tests/bpf/test_*.c))
 BPFTOOLS_OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out tests/bpf/test_%.c,$(filter-out %.bpf.c,$(wildcard tests/bpf/*.c))))
 BENCH   := $(patsubst %.c,$(OUT)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+BENCH_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard tests/bench/lib/*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 PROBES  := $(patsubst tests/bpf/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bpf/*.bpf.c)) \
 	   $(patsubst tests/bench/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
@@ -98,13 +99,13 @@ $(UNIT): $(OUT)/%: $(OUT)/%.o $(OUT)/libinternal.a
 $(BPFTEST): $(OUT)/%: $(OUT)/%.o $(BPFTOOLS_OBJ) $(OUT)/libinternal.a
 	$(call say,LINK,$@)$(CC) $^ $(LDFLAGS) -lcmocka $(LDLIBS) -o $@
 
-$(BENCH): $(OUT)/%: $(OUT)/%.o $(OUT)/libinternal.a
+$(BENCH): $(OUT)/%: $(OUT)/%.o $(BENCH_OBJ) $(OUT)/libinternal.a
 	$(call say,LINK,$@)$(CC) $^ $(LDFLAGS) $(LDLIBS) -o $@
 
 # Generated headers are there before the first compilation; -MD tracks them from then on. (-MMD
 # would leave them out, as found by -isystem, and the CLI would keep a stale program.)
 $(LIB_OBJ) $(CLI_OBJ): | $(GEN)/sluice.skel.h
-$(BPFTEST:=.o) $(BPFTOOLS_OBJ) $(BENCH:=.o): | $(GEN)/sluice.skel.h $(GEN)/sluice_test.skel.h $(PROBES)
+$(BPFTEST:=.o) $(BPFTOOLS_OBJ) $(BENCH:=.o) $(BENCH_OBJ): | $(GEN)/sluice.skel.h $(GEN)/sluice_test.skel.h $(PROBES)
 
 # ---- fuzzers: clang's libFuzzer, sources compiled in at once
 
@@ -132,7 +133,7 @@ check-format:
 	@clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h' | grep -v '^vmlinux/')
 
 test: deps
-	@$(MAKE) --no-print-directory tests
+	@$(MAKE) --no-print-directory tests $(FUZZ)
 	@tests/run.sh all
 
 bench: deps

@@ -61,7 +61,15 @@ tier_build() {
 	done
 }
 
-[ "$*" != all ] || set -- style unit bpf e2e build
+# A short run of each fuzzer; `make fuzz` is the long one.
+tier_fuzz() {
+	for program in "$OUT"/tests/fuzz/fuzz_*; do
+		[ -f "$program" ] && [ -x "$program" ] &&
+			run "fuzz/${program##*/fuzz_}" tests/fuzz/run.sh 5 "$program"
+	done
+}
+
+[ "$*" != all ] || set -- style unit bpf e2e build fuzz
 for tier in "$@"; do
 	"tier_$tier"
 done
