@@ -110,7 +110,7 @@ int address_look(const struct maps *maps, const union address *address, uint64_t
 static bool clear_word(struct bucket_set *set, uint32_t index, uint32_t tag)
 {
 	for (int looks = 0; looks < CLAIM_LOOKS; looks++) {
-		uint64_t word = read_word(set, index);
+		__u64 word = read_word(set, index);
 
 		if (word == WORD_EMPTY || word_tag(word) != tag)
 			return false;
