@@ -32,9 +32,10 @@ bpffs=$work/bpf
 jobs_to_end=()
 
 clean_up() {
-	trap - EXIT INT TERM
+	trap - EXIT
+	trap '' INT TERM # a second Ctrl-C must not cut this short
 	set +e
-	for job in "${jobs_to_end[@]}"; do kill "$job" 2>/dev/null || true; done
+	for job in "${jobs_to_end[@]}"; do kill "$job"; wait "$job"; done 2> /dev/null
 	in_server $SLUICE --bpffs "$bpffs/sluice" detach --all > /dev/null 2>&1 || true
 	ip netns del "$server" 2>/dev/null || true
 	ip netns del "$world" 2>/dev/null || true
@@ -44,8 +45,11 @@ clean_up() {
 trap clean_up EXIT
 trap 'echo; echo "Interrupted: cleaning up."; exit 130' INT TERM
 
-in_server() { nsenter --net="/var/run/netns/$server" "$@"; }
-in_world() { nsenter --net="/var/run/netns/$world" "$@"; }
+# nsenter becomes the command it runs, so that the number of a background job is the command's own.
+server_ns=(nsenter "--net=/var/run/netns/$server")
+world_ns=(nsenter "--net=/var/run/netns/$world")
+in_server() { "${server_ns[@]}" "$@"; }
+in_world() { "${world_ns[@]}" "$@"; }
 sluice() { in_server $SLUICE --bpffs "$bpffs/sluice" "$@"; }
 step() { printf '\n\033[1m== %s\033[0m\n' "$*" | { [ -t 1 ] && cat || sed 's/\x1b\[[0-9;]*m//g'; }; }
 show() { echo "\$ sluice $*"; sluice "$@"; }
@@ -78,7 +82,7 @@ write_config() {
 
 # A web server, and a client that keeps one connection and asks twenty times a second.
 start_honest_pair() {
-	in_server python3 -c '
+	"${server_ns[@]}" python3 -c '
 import http.server
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -89,7 +93,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("198.18.0.1", 443), Handler).serve_forever()' &
 	jobs_to_end+=($!)
 	echo 0 > "$work/served"
-	in_world python3 -c '
+	"${world_ns[@]}" python3 -c '
 import http.client, os, sys, time
 served, connection = 0, None
 while True:
@@ -139,7 +143,7 @@ watch() {
 flood() {
 	local seconds=$1
 	shift
-	in_world $FLOOD --dev out --seconds "$seconds" --destination 198.18.0.1 --kind syn \
+	"${world_ns[@]}" $FLOOD --dev out --seconds "$seconds" --destination 198.18.0.1 --kind syn \
 		--rate 1000000 "$@" > "$work/flood" 2>&1 &
 	flooding=$!
 	jobs_to_end+=("$flooding")
