@@ -28,7 +28,10 @@
 #include "clock.h"
 #include "table.h"
 
-enum { NODE_TRIES = 8 };
+enum {
+	NODE_TRIES = 8,
+	NODE_PATIENCE = 16, /* lags of the coarse clock that a bucket must hold, for it to wait one */
+};
 
 struct node_request {
 	__u64 tokens;
@@ -53,6 +56,20 @@ SLUICE_INLINE bool node_is_refused_anyway(const struct gcra_limit *limit,
 
 	return tat && cost <= limit->capacity && !gcra_is_beyond(limit, tat, now) &&
 	       gcra_debt(limit, tat, late) + cost > limit->capacity;
+}
+
+/*
+ * Whether this CPU has seen the bucket refuse as much within this tick of the coarse clock. Then the
+ * fine clock, the dearest thing on the path, is not asked again until the next tick: in a flood that
+ * the node refuses, nearly every packet would. What comes free meanwhile is handed out a tick later
+ * and nothing of it is lost, as long as the bucket holds many ticks' worth.
+ */
+SLUICE_INLINE bool was_just_refused(const struct node_share *share, const struct node_limit *node,
+				    const struct node_request *request, __u64 needed)
+{
+	return share->refused_at_ns == request->coarse_ns && needed >= share->refused_tokens &&
+	       node->limit.capacity >=
+		       gcra_ticks(request->coarse_lag_ns, GCRA_TICK_SHIFT) * NODE_PATIENCE;
 }
 
 /* Try once to take a slice or, if there is not that much, just what is needed. */
@@ -94,26 +111,28 @@ SLUICE_INLINE enum taken node_draw(__u64 *bucket, const struct node_limit *node,
  * Charge one meter of the node: its bucket, and what this CPU holds of it. After NODE_TRIES lost
  * races the packet passes, and is counted.
  */
-__attribute__((noinline)) int node_take(__u64 *bucket, __u64 *unspent,
+__attribute__((noinline)) int node_take(__u64 *bucket, struct node_share *share,
 					const struct node_limit *node,
 					const struct node_request *request,
 					struct node_outcome *outcome);
 
-__attribute__((noinline)) int node_take(__u64 *bucket, __u64 *unspent,
+__attribute__((noinline)) int node_take(__u64 *bucket, struct node_share *share,
 					const struct node_limit *node,
 					const struct node_request *request,
 					struct node_outcome *outcome)
 {
 	__u64 held, drawn = 0;
 
-	if (!bucket || !unspent || !node || !request || !outcome)
+	if (!bucket || !share || !node || !request || !outcome)
 		return TAKEN_TRIES;
-	held = *unspent;
+	held = share->unspent;
 	if (request->tokens <= held) {
 		if (!request->look_only)
-			*unspent = held - request->tokens;
+			share->unspent = held - request->tokens;
 		return TAKEN_ADMITTED;
 	}
+	if (was_just_refused(share, node, request, request->tokens - held))
+		return TAKEN_REFUSED;
 	for (int tries = 0; tries < NODE_TRIES; tries++) {
 		enum taken taken = node_draw(bucket, node, request, outcome,
 					     request->tokens - held, &drawn);
@@ -121,7 +140,11 @@ __attribute__((noinline)) int node_take(__u64 *bucket, __u64 *unspent,
 		if (taken == TAKEN_RACED)
 			continue;
 		if (taken == TAKEN_ADMITTED && !request->look_only)
-			*unspent = held + drawn - request->tokens;
+			share->unspent = held + drawn - request->tokens;
+		if (taken == TAKEN_REFUSED) {
+			share->refused_at_ns = request->coarse_ns;
+			share->refused_tokens = request->tokens - held;
+		}
 		return taken;
 	}
 	outcome->notes |= 1u << NOTE_NODE_TRIES;

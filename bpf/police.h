@@ -90,26 +90,21 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 	return REASON_ADMITTED;
 }
 
-SLUICE_INLINE enum reason police_address(const struct config *all, const struct config_slot *slot,
+SLUICE_INLINE enum reason police_address(const struct config_slot *slot,
 					 const struct gcra_limit *limits, struct charge *charge,
-					 const union address *source)
+					 struct bucket_set *set, const struct place *place)
 {
-	union address key = address_key(source, slot->ipv6_prefix);
-	struct place place = key_place(&all->secret, &key, IP_SETS - 1);
-	struct bucket_set *set = bpf_map_lookup_elem(&ip_buckets, &place.set);
 	enum reason reason;
 	__u32 meters = 0;
 
-	if (!set)
-		return REASON_ADMITTED;
 	for (__u32 meter = 0; meter < METERS; meter++)
 		meters += charge->tokens[meter] && limits[meter].capacity;
 	if (meters > 1) {
-		reason = pass_address(slot, limits, charge, set, &place, true);
+		reason = pass_address(slot, limits, charge, set, place, true);
 		if (reason != REASON_ADMITTED)
 			return reason;
 	}
-	return pass_address(slot, limits, charge, set, &place, false);
+	return pass_address(slot, limits, charge, set, place, false);
 }
 
 /* One pass over the node's meters. */
@@ -131,7 +126,7 @@ SLUICE_INLINE enum reason pass_node(const struct config_slot *slot, struct charg
 		if (!charge->tokens[meter] || !slot->node[meter].limit.capacity)
 			continue;
 		request.tokens = charge->tokens[meter];
-		taken = node_take(&buckets->tat[meter], &slices->unspent[meter], &slot->node[meter],
+		taken = node_take(&buckets->tat[meter], &slices->meter[meter], &slot->node[meter],
 				  &request, &outcome);
 		if (taken == TAKEN_ADMITTED || taken == TAKEN_TRIES) {
 			spent |= taken == TAKEN_ADMITTED;
@@ -156,7 +151,7 @@ SLUICE_INLINE enum reason police_node(const struct config_slot *slot, struct cha
 	if (!buckets || !slices)
 		return REASON_ADMITTED;
 	if (slices->generation != slot->generation) {
-		__builtin_memset(slices->unspent, 0, sizeof(slices->unspent));
+		__builtin_memset(slices->meter, 0, sizeof(slices->meter));
 		slices->generation = slot->generation;
 	}
 	for (__u32 meter = 0; meter < METERS; meter++)

@@ -49,12 +49,19 @@ SLUICE_INLINE enum reason police(const struct config *all, const struct config_s
 				 const struct gcra_limit *limits, const struct packet *packet,
 				 struct judgement *judgement)
 {
-	struct charge charge = charge_of(packet, all->coarse_lag_ns);
+	union address key = address_key(&packet->source, slot->ipv6_prefix);
+	struct place place = key_place(&all->secret, &key, IP_SETS - 1);
+	struct bucket_set *set = limits ? bpf_map_lookup_elem(&ip_buckets, &place.set) : 0;
 	enum reason reason = REASON_ADMITTED;
+	struct charge charge;
 
+	/* Begin to fetch the set's line before the clock is read, so that one waits for the other. */
+	if (set)
+		(void)table_read(set, 0);
+	charge = charge_of(packet, all->coarse_lag_ns);
 	judgement->coarse_ns = charge.coarse_ns;
-	if (limits)
-		reason = police_address(all, slot, limits, &charge, &packet->source);
+	if (set)
+		reason = police_address(slot, limits, &charge, set, &place);
 	if (reason == REASON_ADMITTED && slot->flags & CONFIG_LIMITS_NODE)
 		reason = police_node(slot, &charge);
 	notes_add(charge.notes);

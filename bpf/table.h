@@ -26,7 +26,8 @@
  * wait, and after TABLE_TRIES looks they are refused and counted.
  *
  * The coarse clock is used where being late cannot admit anyone: to refuse what would be refused
- * even config.coarse_lag_ns from then, and to judge that a word has passed.
+ * even config.coarse_lag_ns from then, to judge that a word has passed, and, in a look that charges
+ * nothing, to foresee that a charge will be admitted.
  *
  * When all eight words are in debt to others, when_full decides. To share is to take over the word
  * that is least in debt, and its debt with it. So an address that is pushed out loses nothing that
@@ -83,14 +84,27 @@ SLUICE_INLINE __u64 table_read(const struct bucket_set *set, __u32 index)
 #endif
 }
 
+/* Put the debt in the place of a claim, which nobody else changes. */
+SLUICE_INLINE void table_settle(struct bucket_set *set, __u32 index, __u64 to)
+{
+	__u64 *word = &set->word[index & (SET_WORDS - 1)];
+
+#ifdef __bpf__
+	*(volatile __u64 *)word = to;
+#else
+	__atomic_store_n(word, to, __ATOMIC_RELAXED);
+#endif
+}
+
 SLUICE_INLINE bool table_swap(struct bucket_set *set, __u32 index, __u64 from, __u64 to)
 {
 	return __sync_val_compare_and_swap(&set->word[index & (SET_WORDS - 1)], from, to) == from;
 }
 
+/* Nobody's tag is 0, which is that of an empty word. */
 SLUICE_INLINE bool is_owned_by(__u64 word, __u32 tag)
 {
-	return word != WORD_EMPTY && word_tag(word) == tag;
+	return word_tag(word) == tag;
 }
 
 enum found { FOUND_OWN, FOUND_PASSED, FOUND_NONE };
@@ -106,10 +120,9 @@ __attribute__((noinline)) int table_find(const struct bucket_set *set,
 __attribute__((noinline)) int table_find(const struct bucket_set *set,
 					 const struct table_request *request, __u64 *word)
 {
-	int result = FOUND_NONE * SET_WORDS;
-
 	if (!set || !request || !word)
-		return result;
+		return FOUND_NONE * SET_WORDS;
+	/* Two loops, since most packets find their word in the first: it has less to ask of each. */
 	for (__u32 step = 0; step < SET_WORDS; step++) {
 		__u32 at = (request->way + step) & (SET_WORDS - 1);
 		__u64 seen = table_read(set, at);
@@ -118,12 +131,17 @@ __attribute__((noinline)) int table_find(const struct bucket_set *set,
 			*word = seen;
 			return FOUND_OWN * SET_WORDS + at;
 		}
-		if (result == FOUND_NONE * SET_WORDS && word_has_passed(seen, request->coarse_ns)) {
+	}
+	for (__u32 step = 0; step < SET_WORDS; step++) {
+		__u32 at = (request->way + step) & (SET_WORDS - 1);
+		__u64 seen = table_read(set, at);
+
+		if (word_has_passed(seen, request->coarse_ns)) {
 			*word = seen;
-			result = FOUND_PASSED * SET_WORDS + at;
+			return FOUND_PASSED * SET_WORDS + at;
 		}
 	}
-	return result;
+	return FOUND_NONE * SET_WORDS;
 }
 
 /* Whether the charge would be refused even when the coarse clock's lag is given away. A TAT beyond
@@ -144,6 +162,17 @@ SLUICE_INLINE bool is_refused_anyway(const struct gcra_limit *limit,
 	       gcra_debt(limit, tat, late) + cost > limit->capacity;
 }
 
+/* Whether the charge would be admitted even as early as the coarse clock says. Good for a look only: a
+ * charge has to be dated. */
+SLUICE_INLINE bool is_admitted_anyway(const struct gcra_limit *limit,
+				      const struct table_request *request, __u64 word)
+{
+	__u64 now = word_ticks(request->coarse_ns, limit->word_class);
+	__u64 tat = word_tat(word, request->coarse_ns, limit->word_class);
+
+	return gcra_take(limit, tat, now, request->tokens).admitted;
+}
+
 /* Charge the word that is the address's own. */
 SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_limit *limit,
 				     const struct table_request *request,
@@ -158,6 +187,8 @@ SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_l
 		return TAKEN_RACED;
 	if (is_refused_anyway(limit, request, word))
 		return TAKEN_REFUSED;
+	if (request->look_only && is_admitted_anyway(limit, request, word))
+		return TAKEN_ADMITTED;
 	outcome->now_ns = clock_now_ns();
 	now = word_ticks(outcome->now_ns, limit->word_class);
 	verdict = gcra_take(limit, word_tat(word, outcome->now_ns, limit->word_class), now,
@@ -227,8 +258,7 @@ SLUICE_INLINE enum taken take_word(struct bucket_set *set, const struct gcra_lim
 	}
 	outcome->now_ns = clock_now_ns();
 	verdict = take_over(limit, request, word, outcome->now_ns);
-	table_swap(set, outcome->index, claim,
-		   word_pack(request->tag, limit->word_class, verdict.tat));
+	table_settle(set, outcome->index, word_pack(request->tag, limit->word_class, verdict.tat));
 	return TAKEN_ADMITTED;
 }
 

@@ -80,10 +80,16 @@ struct node_buckets {
 	__u64 tat[METERS];
 };
 
-/* node_slices: per-CPU array of one. Tokens taken from the node's buckets and not yet spent. */
+/* node_slices: per-CPU array of one. What a CPU holds and knows of the node's buckets. */
+struct node_share {
+	__u64 unspent; /* tokens taken and not yet spent */
+	__u64 refused_at_ns; /* coarse clock at which the bucket refused refused_tokens */
+	__u64 refused_tokens;
+};
+
 struct node_slices {
 	__u64 generation; /* of the configuration they were taken under */
-	__u64 unspent[METERS];
+	struct node_share meter[METERS];
 };
 
 /* counters: per-CPU array by enum reason. would_*: the same under dry_run, when the packet passed. */
@@ -218,7 +224,7 @@ struct report_state {
 enum { SWEEP_PERIOD_NS = 31250000, SWEEP_SETS = IP_SETS / 128 };
 
 _Static_assert(sizeof(struct bucket_set) == 64, "a set is a cache line");
-_Static_assert(sizeof(struct node_slices) == 8 + 8 * METERS, "ABI");
+_Static_assert(sizeof(struct node_slices) == 8 + 24 * METERS, "ABI");
 _Static_assert(sizeof(struct counter) == 32, "ABI");
 _Static_assert(sizeof(struct offender) == 40, "ABI");
 _Static_assert(sizeof(struct protected_ports) == 32, "ABI");

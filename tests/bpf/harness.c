@@ -333,7 +333,7 @@ uint64_t harness_unspent(const struct harness *harness, enum meter meter)
 	assert_true(harness->cpus <= CPUS_MAX);
 	assert_int_equal(
 		bpf_map_lookup_elem(fd_of(harness->skeleton->maps.node_slices), &only, of_cpu), 0);
-	return of_cpu[sched_getcpu()].unspent[meter];
+	return of_cpu[sched_getcpu()].meter[meter].unspent;
 }
 
 size_t harness_events(struct harness *harness, struct event *events, size_t max)

@@ -253,9 +253,9 @@ static uint64_t unspent(struct node_probe_bpf *probe, uint64_t *most)
 			 0);
 	*most = 0;
 	for (unsigned cpu = 0; cpu < possible_cpus(); cpu++) {
-		sum += slices[cpu].unspent[METER_PACKETS];
-		if (slices[cpu].unspent[METER_PACKETS] > *most)
-			*most = slices[cpu].unspent[METER_PACKETS];
+		sum += slices[cpu].meter[METER_PACKETS].unspent;
+		if (slices[cpu].meter[METER_PACKETS].unspent > *most)
+			*most = slices[cpu].meter[METER_PACKETS].unspent;
 	}
 	free(slices);
 	return sum;

@@ -245,11 +245,11 @@ int maps_notes(const struct maps *maps, uint64_t notes[NOTES])
 
 int maps_unspent(const struct maps *maps, uint64_t unspent[METERS])
 {
-	uint64_t sums[sizeof(struct node_slices) / 8];
-	int err = sum_cpus(maps->fd[MAP_NODE_SLICES], 0, sizeof(sums) / sizeof(sums[0]), sums);
+	struct node_slices sum;
+	int err = sum_cpus(maps->fd[MAP_NODE_SLICES], 0, sizeof(sum) / 8, (uint64_t *)&sum);
 
-	if (!err)
-		memcpy(unspent, sums + 1, METERS * sizeof(*unspent));
+	for (int meter = 0; !err && meter < METERS; meter++)
+		unspent[meter] = sum.meter[meter].unspent;
 	return err;
 }
 

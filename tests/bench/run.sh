@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Run the benchmarks: a line of JSON for each case as it comes, then a table of all for people.
+# Progress goes to standard error. Nothing here passes or fails: the status is 0 unless a benchmark
+# could not run. Names after the script's choose among them (bench_veth, bench_table …).
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+programs=${OUT:-build}/tests/bench
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+status=0
+
+if [ "$(id -u)" != 0 ]; then
+	echo "root is needed to load BPF programs; not run" >&2
+	exit 1
+fi
+awk -v cpus="$(nproc)" '$1 > cpus / 4 {
+	print "load average " $1 " on " cpus " CPUs: expect figures of a busy machine" }' \
+	/proc/loadavg >&2
+
+[ $# -gt 0 ] || set -- bench_insns bench_table bench_verdict bench_veth \
+	$(cd "$programs" && ls | grep -E '^bench_[a-z]+$' |
+		grep -vxE 'bench_(insns|table|verdict|veth)')
+for name in "$@"; do
+	"$programs/$name" | tee -a "$lines"
+	if [ "${PIPESTATUS[0]}" != 0 ]; then
+		echo "$name did not run to its end" >&2
+		status=1
+	fi
+done
+
+# One column a member; what a line has not is left empty.
+awk '
+function member(name,    found) {
+	if (!match($0, "\"" name "\": (\"[^\"]*\"|[^,}]*)"))
+		return ""
+	found = substr($0, RSTART + length(name) + 4, RLENGTH - length(name) - 4)
+	gsub(/"/, "", found)
+	return found
+}
+function short(number) {
+	if (number == "")
+		return ""
+	number += 0
+	if (number >= 1e6)
+		return sprintf("%.2f M", number / 1e6)
+	return number >= 1e4 ? sprintf("%.1f k", number / 1e3) : number
+}
+BEGIN {
+	format = "%-52s %10s %-13s %-26s %10s %8s %8s  %s\n"
+	printf "\n" format, "case", "figure", "unit", "peer", "figure", "ratio", "mark", "reached"
+}
+{
+	reached = member("reached")
+	printf format, member("case"), short(member("figure")), member("unit"), member("peer"),
+		short(member("peer_figure")), member("ratio"), member("mark"),
+		reached == "true" ? "yes" : reached == "false" ? "no" : ""
+}' "$lines"
+exit $status
