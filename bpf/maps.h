@@ -16,6 +16,14 @@ struct {
 	__type(value, struct bucket_set);
 } ip_buckets SEC(".maps");
 
+/* Written by bpf/table.h, each CPU its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ip_refusals);
+} ip_refusals SEC(".maps");
+
 /* Written by bpf/police.h and bpf/sweep.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -56,8 +56,8 @@ SLUICE_INLINE enum reason refused_by(enum taken taken, __u32 meter)
 /* One pass over an address's meters. look_only: would they all admit? */
 SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 				       const struct gcra_limit *limits, struct charge *charge,
-				       struct bucket_set *set, const struct place *place,
-				       bool look_only)
+				       struct bucket_set *set, struct ip_refusals *refusals,
+				       const struct place *place, bool look_only)
 {
 	struct table_request request = {
 		.coarse_ns = charge->coarse_ns,
@@ -76,7 +76,8 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 			continue;
 		request.tokens = charge->tokens[meter];
 		request.tag = place_tag(place, meter);
-		taken = table_take(set, &limits[meter], &request, &outcome);
+		taken = table_take(set, &limits[meter], &request, &outcome,
+				   &refusals->of[request.tag & (REFUSALS_KEPT - 1)]);
 		if (taken == TAKEN_ADMITTED) {
 			spent = true;
 			continue;
@@ -94,17 +95,20 @@ SLUICE_INLINE enum reason police_address(const struct config_slot *slot,
 					 const struct gcra_limit *limits, struct charge *charge,
 					 struct bucket_set *set, const struct place *place)
 {
+	__u32 only = 0, meters = 0;
+	struct ip_refusals *refusals = bpf_map_lookup_elem(&ip_refusals, &only);
 	enum reason reason;
-	__u32 meters = 0;
 
+	if (!refusals)
+		return REASON_ADMITTED;
 	for (__u32 meter = 0; meter < METERS; meter++)
 		meters += charge->tokens[meter] && limits[meter].capacity;
 	if (meters > 1) {
-		reason = pass_address(slot, limits, charge, set, place, true);
+		reason = pass_address(slot, limits, charge, set, refusals, place, true);
 		if (reason != REASON_ADMITTED)
 			return reason;
 	}
-	return pass_address(slot, limits, charge, set, place, false);
+	return pass_address(slot, limits, charge, set, refusals, place, false);
 }
 
 /* One pass over the node's meters. */

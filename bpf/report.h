@@ -59,13 +59,19 @@ SLUICE_INLINE struct report_state *report_account(__u64 coarse_ns)
 }
 
 /* How many refusals this one stands for in `offenders`; 0: it is not noted. */
-SLUICE_INLINE __u32 offender_weight(struct report_state *state, __u32 random)
+SLUICE_INLINE __u32 offender_weight(struct report_state *state)
 {
 	if (state->offenders < OFFENDERS_EXACT_PER_S) {
 		state->offenders++;
 		return 1;
 	}
-	return random % OFFENDERS_SAMPLE ? 0 : OFFENDERS_SAMPLE;
+	if (state->gap) {
+		state->gap--;
+		return 0;
+	}
+	/* Gaps of random length: no pattern in the traffic falls in step with them. */
+	state->gap = bpf_get_prandom_u32() % (2 * OFFENDERS_SAMPLE - 1);
+	return OFFENDERS_SAMPLE;
 }
 
 /* One that only the node refused has done nothing wrong, and may well be invented: it is noted if it
@@ -138,7 +144,6 @@ struct refusal {
 	enum reason reason;
 	__u32 ifindex;
 	__u32 ipv6_prefix;
-	__u32 random;
 	__u64 coarse_ns;
 	bool dry_run;
 };
@@ -151,7 +156,7 @@ SLUICE_INLINE void report_refusal(const void *data, const void *data_end,
 
 	if (!state)
 		return;
-	weight = offender_weight(state, refusal->random);
+	weight = offender_weight(state);
 	if (weight) {
 		union address key = address_key(&packet->source, refusal->ipv6_prefix);
 
@@ -162,7 +167,7 @@ SLUICE_INLINE void report_refusal(const void *data, const void *data_end,
 		write_event(data, data_end, packet, refusal->reason, refusal->ifindex,
 			    refusal->dry_run);
 	} else {
-		note_add(NOTE_EVENT_SAMPLED_OUT, 1);
+		state->sampled_out++;
 	}
 }
 

@@ -102,7 +102,6 @@ __attribute__((noinline)) int xdp_report(struct xdp_md *context, const struct pa
 				       .reason = judgement->reason,
 				       .ifindex = context->ingress_ifindex,
 				       .ipv6_prefix = judgement->ipv6_prefix,
-				       .random = bpf_get_prandom_u32(),
 				       .coarse_ns = judgement->coarse_ns ? judgement->coarse_ns :
 									   clock_coarse_ns(),
 				       .dry_run = judgement->dry_run,

@@ -29,6 +29,11 @@
  * even config.coarse_lag_ns from then, to judge that a word has passed, and, in a look that charges
  * nothing, to foresee that a charge will be admitted.
  *
+ * A word that refused is remembered by the CPU for the rest of the coarse clock's tick: as long as it
+ * has not changed it refuses again, without the fine clock, the dearest thing on the path of a flood
+ * from one address. What comes free meanwhile is had a tick later, and nothing of it is lost, as long
+ * as the bucket holds many ticks' worth; one that does not is asked each time.
+ *
  * When all eight words are in debt to others, when_full decides. To share is to take over the word
  * that is least in debt, and its debt with it. So an address that is pushed out loses nothing that
  * it owes: the least debt of a set never becomes less (charges add to it, who takes a word over
@@ -48,6 +53,9 @@
 
 /* Lost races before giving up. Each loss means that another CPU has got on. */
 enum { TABLE_TRIES = 8 };
+
+/* Lags of the coarse clock that a bucket must hold for its refusals to be remembered. */
+enum { TABLE_PATIENCE = 16 };
 
 enum taken {
 	TAKEN_ADMITTED,
@@ -173,10 +181,20 @@ SLUICE_INLINE bool is_admitted_anyway(const struct gcra_limit *limit,
 	return gcra_take(limit, tat, now, request->tokens).admitted;
 }
 
+SLUICE_INLINE bool is_remembered(const struct refusal_seen *seen, const struct gcra_limit *limit,
+				 const struct table_request *request, __u64 word)
+{
+	return seen->word == word && seen->at_ns == request->coarse_ns &&
+	       request->tokens >= seen->tokens &&
+	       limit->capacity >= word_ticks(request->coarse_lag_ns, limit->word_class) *
+					  TABLE_PATIENCE;
+}
+
 /* Charge the word that is the address's own. */
 SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_limit *limit,
 				     const struct table_request *request,
-				     struct table_outcome *outcome, __u64 word)
+				     struct table_outcome *outcome, struct refusal_seen *seen,
+				     __u64 word)
 {
 	struct gcra_verdict verdict;
 	__u64 now, next;
@@ -185,7 +203,7 @@ SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_l
 	outcome->now_ns = 0;
 	if (word_is_claim(word))
 		return TAKEN_RACED;
-	if (is_refused_anyway(limit, request, word))
+	if (is_remembered(seen, limit, request, word) || is_refused_anyway(limit, request, word))
 		return TAKEN_REFUSED;
 	if (request->look_only && is_admitted_anyway(limit, request, word))
 		return TAKEN_ADMITTED;
@@ -197,6 +215,7 @@ SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_l
 	if (!verdict.admitted) {
 		if (verdict.clamped && table_swap(set, outcome->index, word, next))
 			outcome->notes |= 1u << NOTE_CLAMPED;
+		*seen = (struct refusal_seen){ word, request->coarse_ns, request->tokens };
 		return TAKEN_REFUSED;
 	}
 	if (request->look_only || table_swap(set, outcome->index, word, next))
@@ -331,7 +350,7 @@ SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gc
 
 SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_limit *limit,
 				   const struct table_request *request,
-				   struct table_outcome *outcome)
+				   struct table_outcome *outcome, struct refusal_seen *seen)
 {
 	__u64 word = WORD_EMPTY;
 	__u32 found = table_find(set, request, &word);
@@ -339,7 +358,7 @@ SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_lim
 	outcome->index = found & (SET_WORDS - 1);
 	switch (found / SET_WORDS) {
 	case FOUND_OWN:
-		return charge_word(set, limit, request, outcome, word);
+		return charge_word(set, limit, request, outcome, seen, word);
 	case FOUND_PASSED:
 		return take_word(set, limit, request, outcome, word);
 	default:
@@ -347,19 +366,19 @@ SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_lim
 	}
 }
 
-/* Charge one meter of one address in its set. */
+/* Charge one meter of one address in its set. seen: what this CPU remembers under the tag. */
 __attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
 					 const struct table_request *request,
-					 struct table_outcome *outcome);
+					 struct table_outcome *outcome, struct refusal_seen *seen);
 
 __attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
 					 const struct table_request *request,
-					 struct table_outcome *outcome)
+					 struct table_outcome *outcome, struct refusal_seen *seen)
 {
-	if (!set || !limit || !request || !outcome)
+	if (!set || !limit || !request || !outcome || !seen)
 		return TAKEN_TRIES;
 	for (int tries = 0; tries < TABLE_TRIES; tries++) {
-		enum taken taken = table_try(set, limit, request, outcome);
+		enum taken taken = table_try(set, limit, request, outcome, seen);
 
 		if (taken != TAKEN_RACED)
 			return taken;

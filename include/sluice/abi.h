@@ -61,7 +61,7 @@ enum note {
 	NOTE_SPENT_IN_VAIN,	/* one meter was charged, then another refused in a race */
 	NOTE_CLAMPED,		/* a TAT beyond the capacity was brought back */
 	NOTE_EVENT_LOST,	/* the ring buffer was full */
-	NOTE_EVENT_SAMPLED_OUT, /* more refusals than events are written for */
+	NOTE_EVENT_SAMPLED_OUT, /* more refusals than events are written for; kept in report_state */
 	NOTE_OFFENDER_LOST,	/* the offender could not be noted */
 	NOTE_SWEPT,		/* passed words cleared */
 	NOTE_SWEEPS,		/* whole passes over the table */
@@ -73,6 +73,22 @@ enum { SET_WORDS = 8, IP_SETS = 1 << 17 };
 
 struct bucket_set {
 	__u64 word[SET_WORDS];
+};
+
+/*
+ * ip_refusals: per-CPU array of one. Words that refused lately, by tag. A word that has not changed
+ * since would refuse again within the same tick of the coarse clock: see bpf/table.h.
+ */
+enum { REFUSALS_KEPT = 64 };
+
+struct refusal_seen {
+	__u64 word;
+	__u64 at_ns; /* coarse clock */
+	__u64 tokens;
+};
+
+struct ip_refusals {
+	struct refusal_seen of[REFUSALS_KEPT];
 };
 
 /* node_buckets: array of one, mmapable. A TAT in ticks of GCRA_TICK_SHIFT; 0: never charged. */
@@ -218,6 +234,9 @@ struct report_state {
 	__u64 second;  /* of the monotonic clock, in 2^30 ns */
 	__u32 events;  /* written in it */
 	__u32 offenders;
+	__u64 sampled_out; /* refusals without an event, since ever; shown as NOTE_EVENT_SAMPLED_OUT */
+	__u32 gap;	   /* refusals to pass over until the next offender is noted */
+	__u32 reserved;
 };
 
 /* sweeper: array of one; struct sweeper in bpf/maps.h, since only programs can read a timer. */

@@ -81,8 +81,8 @@ __attribute__((noinline)) int lru_take(__u64 key, const struct gcra_limit *limit
 }
 
 /* Where bpf/police.h charges the table, `place` is in scope. */
-#define table_take(set, limit, request, outcome)                                         \
-	((void)(set), (void)(outcome),                                                   \
+#define table_take(set, limit, request, outcome, seen)                                   \
+	((void)(set), (void)(outcome), (void)(seen),                                     \
 	 lru_take((__u64)place->set << 32 | (request)->tag, limit, request))
 
 #include "bpf/sluice.bpf.c"

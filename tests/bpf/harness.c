@@ -312,6 +312,20 @@ struct counter harness_counter(const struct harness *harness, enum reason reason
 	return sum;
 }
 
+/* This one is counted where the account of events is kept. */
+static uint64_t sampled_out(const struct harness *harness)
+{
+	struct report_state of_cpu[CPUS_MAX];
+	uint64_t sum = 0;
+	uint32_t key = 0;
+
+	assert_int_equal(
+		bpf_map_lookup_elem(fd_of(harness->skeleton->maps.report_state), &key, of_cpu), 0);
+	for (int cpu = 0; cpu < harness->cpus; cpu++)
+		sum += of_cpu[cpu].sampled_out;
+	return sum;
+}
+
 uint64_t harness_note(const struct harness *harness, enum note note)
 {
 	uint64_t of_cpu[CPUS_MAX], sum = 0;
@@ -322,7 +336,7 @@ uint64_t harness_note(const struct harness *harness, enum note note)
 			 0);
 	for (int cpu = 0; cpu < harness->cpus; cpu++)
 		sum += of_cpu[cpu];
-	return sum;
+	return note == NOTE_EVENT_SAMPLED_OUT ? sum + sampled_out(harness) : sum;
 }
 
 uint64_t harness_unspent(const struct harness *harness, enum meter meter)

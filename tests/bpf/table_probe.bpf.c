@@ -67,15 +67,17 @@ SLUICE_INLINE void ask(struct probe_tally *mine, __u32 part, __u32 number)
 		.way = key->way,
 		.when_full = plan.when_full,
 	};
+	__u32 active = *(volatile __u32 *)&plan.active & 1, only = 0;
+	struct ip_refusals *refusals = bpf_map_lookup_elem(&ip_refusals, &only);
 	struct table_outcome outcome = {};
-	__u32 active = *(volatile __u32 *)&plan.active & 1;
 	int taken;
 
-	if (!set)
+	if (!set || !refusals)
 		return;
 	if (random >> 24 < plan.sweeps_of_256)
 		mine->swept += sweep_set(set, request.coarse_ns);
-	taken = table_take(set, &plan.limit[active][number & (PROBE_KEYS - 1)], &request, &outcome);
+	taken = table_take(set, &plan.limit[active][number & (PROBE_KEYS - 1)], &request, &outcome,
+			   &refusals->of[key->tag & (REFUSALS_KEPT - 1)]);
 	if (taken != TAKEN_ADMITTED || outcome.notes & 1u << NOTE_SET_FULL_ADMITTED)
 		count_answer(mine, taken);
 	else

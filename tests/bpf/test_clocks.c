@@ -139,6 +139,51 @@ static void a_debt_beyond_a_lowered_limit_is_brought_back_to_it_once(void **stat
 	assert_int_equal(count_admitted(harness, 100), 5);
 }
 
+/* clang-format off */
+static const struct tick_row {
+	const char *name;
+	bool node;
+	struct rate_limit limit;
+	bool remembers; /* its burst is many ticks' worth */
+} tick_rows[] = {
+	{ "an address, a second's worth", false, { 1000, 1000 }, true },
+	{ "an address, ten milliseconds' worth", false, { 1000, 10 }, false },
+	{ "the node, a second's worth", true, { 1000, 1000 }, true },
+	{ "the node, ten milliseconds' worth", true, { 1000, 10 }, false },
+};
+/* clang-format on */
+
+static bool is_admitted(struct harness *harness)
+{
+	return harness_tcp(harness, CLIENT, TCP_ACK, 0).reason == REASON_ADMITTED;
+}
+
+/* The fine clock goes on by two tokens while the coarse one stands still, then that moves, too. */
+static void a_refusal_stands_for_the_rest_of_the_tick_and_loses_nothing(void **state)
+{
+	struct harness *harness = *state;
+
+	for (size_t i = 0; i < COUNT_OF(tick_rows); i++) {
+		const struct tick_row *row = &tick_rows[i];
+		struct settings settings = harness_settings();
+		unsigned admitted = 0;
+
+		assert_int_equal(harness_reset(state), 0);
+		(row->node ? settings.node : settings.ip)[METER_PACKETS] = row->limit;
+		harness_apply(harness, &settings);
+		for (unsigned asked = 0; asked <= row->limit.burst; asked++)
+			admitted += is_admitted(harness);
+		check_row(row, admitted <= row->limit.burst);
+		check_row(row, !is_admitted(harness));
+		harness_clock(harness, HARNESS_START_NS + 2 * MILLISECOND_NS, 2 * MILLISECOND_NS);
+		check_row_equal(row, is_admitted(harness), !row->remembers);
+		harness_clock(harness, HARNESS_START_NS + 2 * MILLISECOND_NS, MILLISECOND_NS);
+		check_row(row, is_admitted(harness));
+		check_row_equal(row, is_admitted(harness), row->remembers);
+		check_row(row, !is_admitted(harness));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +191,8 @@ int main(void)
 				       harness_reset),
 		cmocka_unit_test_setup(a_debt_outlives_the_change_of_a_limits_class, harness_reset),
 		cmocka_unit_test_setup(a_debt_beyond_a_lowered_limit_is_brought_back_to_it_once,
+				       harness_reset),
+		cmocka_unit_test_setup(a_refusal_stands_for_the_rest_of_the_tick_and_loses_nothing,
 				       harness_reset),
 	};
 

@@ -215,7 +215,8 @@ static unsigned refused_under(const struct siphash_key *secret, struct bucket_se
 			.look_only = number >= DEBTORS,
 		};
 		struct table_outcome outcome = {};
-		int taken = table_take(&table[place.set], limit, &request, &outcome);
+		struct refusal_seen seen = {};
+		int taken = table_take(&table[place.set], limit, &request, &outcome, &seen);
 
 		refused += number >= DEBTORS && taken != TAKEN_ADMITTED;
 	}

@@ -130,6 +130,7 @@ struct shared {
 
 struct worker {
 	struct shared *shared;
+	struct refusal_seen seen[KEYS_MAX]; /* as a CPU keeps them */
 	pthread_t thread;
 	unsigned number;
 	struct admission *log;
@@ -181,7 +182,8 @@ static enum taken ask(struct worker *worker, uint32_t key)
 	enum taken taken;
 
 	first_clock_ns = reads_clock_first ? read_clock(CLOCK_MONOTONIC) : 0;
-	taken = table_take(&shared->set, &shared->limits[key], &request, &outcome);
+	taken = table_take(&shared->set, &shared->limits[key], &request, &outcome,
+			   &worker->seen[key]);
 	worker->answers[taken]++;
 	if (taken == TAKEN_ADMITTED && !(outcome.notes & 1u << NOTE_SET_FULL_ADMITTED))
 		log_admission(worker, key, &outcome);

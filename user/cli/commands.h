@@ -25,7 +25,7 @@ enum exit_code {
 };
 
 /* The options that every command takes; their values come before the command's own. */
-enum global_option { GLOBAL_BPFFS, GLOBAL_JSON, GLOBAL_VERBOSE, GLOBAL_HELP, GLOBALS };
+enum global_option { GLOBAL_BPFFS, GLOBAL_JSON, GLOBAL_VERBOSE, GLOBAL_HELP, GLOBAL_VERSION, GLOBALS };
 
 struct cli {
 	const char *bpffs; /* NULL: the default */

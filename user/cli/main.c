@@ -27,6 +27,7 @@ static const struct option_row globals[] = {
 	[GLOBAL_JSON] = { "json", 0, NULL, "print JSON instead of tables" },
 	[GLOBAL_VERBOSE] = { "verbose", 0, NULL, "show what libbpf and the verifier say" },
 	[GLOBAL_HELP] = { "help", 'h', NULL, "print this help" },
+	[GLOBAL_VERSION] = { "version", 0, NULL, "print the version" },
 	{},
 };
 
@@ -38,7 +39,6 @@ static void print_help(FILE *out)
 		fprintf(out, "  %-10s %s\n", commands[at]->name, commands[at]->summary);
 	fprintf(out, "\nOptions of every command:\n");
 	options_print(globals, out);
-	fprintf(out, "      %-26s %s\n", "--version", "print the version");
 	fprintf(out, "\n`sluice COMMAND --help` tells more; so does sluice(8).\n");
 }
 
@@ -64,6 +64,12 @@ int misused(const struct command *command, const char *format, ...)
 	va_end(arguments);
 	fprintf(stderr, "\nusage: sluice %s %s\n", command->name, command->arguments);
 	return EXIT_USAGE;
+}
+
+static int print_version(void)
+{
+	printf("sluice %s (map ABI %d)\n", SLUICE_VERSION, SLUICE_ABI_VERSION);
+	return EXIT_DONE;
 }
 
 static void read_globals(struct cli *cli, const char *const *values)
@@ -97,6 +103,8 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
 		print_command_help(command, stdout);
 		return EXIT_DONE;
 	}
+	if (values[GLOBAL_VERSION])
+		return print_version();
 	read_globals(cli, values);
 	memcpy(cli->values, values + GLOBALS, (size_t)own * sizeof(*values));
 	return command->run(cli, argc - first, argv + first);
@@ -118,14 +126,14 @@ int main(int argc, char **argv)
 	int first;
 
 	object_set_verbose(false);
-	if (argc > 1 && !strcmp(argv[1], "--version")) {
-		printf("sluice %s (map ABI %d)\n", SLUICE_VERSION, SLUICE_ABI_VERSION);
-		return close_output(EXIT_DONE);
-	}
 	first = options_parse(globals, argc, argv, 1, values);
-	if (first < 0)
+	if (first < 0) {
+		fprintf(stderr, "sluice --help tells how it is used\n");
 		return EXIT_USAGE;
+	}
 	read_globals(&cli, values);
+	if (values[GLOBAL_VERSION])
+		return close_output(print_version());
 	if (values[GLOBAL_HELP] || first == argc) {
 		print_help(values[GLOBAL_HELP] ? stdout : stderr);
 		return values[GLOBAL_HELP] ? close_output(EXIT_DONE) : EXIT_USAGE;

@@ -294,9 +294,11 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	if (!err && confirm && !confirm(result, data))
 		err = trouble_set(trouble, -ECANCELED, "not confirmed in time; taken back");
 	attempt_done(&attempt);
-	if (err)
+	if (err) {
 		guard_roll_back(&attempt.guard);
-	else
+	} else {
+		links_forget_dead(pins);
 		guard_commit(&attempt.guard);
+	}
 	return err;
 }

@@ -60,6 +60,9 @@ int interface_find(const char *name, uint32_t *ifindex, struct trouble *trouble)
  */
 int link_examine(const char *path, uint32_t ifindex, enum attach_mode *mode, uint32_t *program_id);
 
+/* Unpin the links whose interfaces are gone: nothing can come of them any more. */
+void links_forget_dead(const struct pins *pins);
+
 /* One interface that has a pinned link. */
 struct link_state {
 	uint32_t ifindex;      /* it was made for */

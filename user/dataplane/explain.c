@@ -61,29 +61,31 @@ static int mtu_of(const char *name)
 	return mtu;
 }
 
-/* The program that is there already, by name and number. */
-static void describe_other(uint32_t ifindex, char *text, size_t size)
+/* The program that is there already, by name and number. Returns what `ip link` calls its mode. */
+static const char *describe_other(uint32_t ifindex, char *text, size_t size)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_prog_info info = {};
 	uint32_t length = sizeof(info);
-	const char *mode = "native";
+	const char *mode = "native", *word = "xdpdrv";
 	uint32_t id;
 	int fd;
 
 	(void)snprintf(text, size, "another XDP program");
 	if (bpf_xdp_query((int)ifindex, 0, &query))
-		return;
+		return "xdp";
 	id = query.drv_prog_id;
 	if (query.skb_prog_id) {
 		id = query.skb_prog_id;
 		mode = "generic";
+		word = "xdpgeneric";
 	} else if (query.hw_prog_id) {
 		id = query.hw_prog_id;
 		mode = "offloaded";
+		word = "xdpoffload";
 	}
 	if (!id)
-		return;
+		return "xdp";
 	fd = bpf_prog_get_fd_by_id(id);
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &length))
 		(void)snprintf(text, size, "the XDP program %s (id %u, %s mode)", info.name, id, mode);
@@ -91,19 +93,20 @@ static void describe_other(uint32_t ifindex, char *text, size_t size)
 		(void)snprintf(text, size, "the XDP program with id %u (%s mode)", id, mode);
 	if (fd >= 0)
 		(void)close(fd);
+	return word;
 }
 
 static void explain_taken(const char *name, uint32_t ifindex, struct trouble *trouble)
 {
 	char other[96];
+	const char *word = describe_other(ifindex, other, sizeof(other));
 
-	describe_other(ifindex, other, sizeof(other));
 	trouble_set(trouble, 0, "%s is taken by %s; sluice never replaces a program of others", name,
 		    other);
 	trouble_advise(trouble,
 		       "see whose it is (bpftool net show dev %s) and have its owner take it off "
-		       "(ip link set dev %s xdp off)",
-		       name, name);
+		       "(ip link set dev %s %s off)",
+		       name, name, word);
 }
 
 static void explain_mtu(int err, const char *name, bool frags, struct trouble *trouble)

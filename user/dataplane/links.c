@@ -110,6 +110,11 @@ static int remove_dead(uint32_t ifindex, const char *path, void *data)
 	return 0;
 }
 
+void links_forget_dead(const struct pins *pins)
+{
+	(void)pins_each_link(pins->set, remove_dead, NULL);
+}
+
 int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 {
 	enum attach_mode mode;
@@ -132,7 +137,7 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 							 "run as root");
 		return err;
 	}
-	(void)pins_each_link(pins->set, remove_dead, NULL);
+	links_forget_dead(pins);
 	err = pins_each_link(pins->set, count_link, &left);
 	if (err || left)
 		return err;

@@ -24,6 +24,8 @@ struct map_shape {
 
 static const struct map_shape shapes[MAPS] = {
 	[MAP_IP_BUCKETS] = { "ip_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct bucket_set), IP_SETS },
+	[MAP_IP_REFUSALS] = { "ip_refusals", BPF_MAP_TYPE_PERCPU_ARRAY, 4,
+			      sizeof(struct ip_refusals), 1 },
 	[MAP_NODE_BUCKETS] = { "node_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct node_buckets), 1 },
 	[MAP_NODE_SLICES] = { "node_slices", BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 			      sizeof(struct node_slices), 1 },
@@ -236,10 +238,15 @@ int maps_counters(const struct maps *maps, struct counter counters[REASONS])
 
 int maps_notes(const struct maps *maps, uint64_t notes[NOTES])
 {
+	struct report_state sum;
 	int err = 0;
 
 	for (uint32_t note = 0; !err && note < NOTES; note++)
 		err = sum_cpus(maps->fd[MAP_NOTES], note, 1, &notes[note]);
+	if (!err)
+		err = sum_cpus(maps->fd[MAP_REPORT_STATE], 0, sizeof(sum) / 8, (uint64_t *)&sum);
+	if (!err)
+		notes[NOTE_EVENT_SAMPLED_OUT] += sum.sampled_out;
 	return err;
 }
 
