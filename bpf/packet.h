@@ -179,7 +179,7 @@ SLUICE_INLINE enum parsed take_ipv4(const struct linear *linear, struct packet *
 	if (total_bytes < header_bytes || total_bytes > packet->bytes)
 		return PARSED_NOT;
 	packet->left = total_bytes - sizeof(*ip);
-	if (!take_bytes(linear, packet, header_bytes - sizeof(*ip)))
+	if (ip->ihl > 5 && !take_bytes(linear, packet, header_bytes - sizeof(*ip)))
 		return PARSED_NOT;
 
 	packet->source.byte[10] = packet->source.byte[11] = 0xff;

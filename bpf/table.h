@@ -259,13 +259,13 @@ SLUICE_INLINE __u64 word_disowned(__u64 word, __u64 coarse_ns)
 /* Take a word for an address that has none: claim, look again, then settle. */
 SLUICE_INLINE enum taken take_word(struct bucket_set *set, const struct gcra_limit *limit,
 				   const struct table_request *request,
-				   struct table_outcome *outcome, __u64 word)
+				   struct table_outcome *outcome, __u64 word, bool has_passed)
 {
-	__u64 claim = word_claim(request->tag);
-	struct gcra_verdict verdict;
+	__u64 cost = gcra_cost(limit, request->tokens);
+	__u64 claim = word_claim(request->tag), tat;
 
 	outcome->now_ns = 0;
-	if (gcra_cost(limit, request->tokens) > limit->capacity)
+	if (cost > limit->capacity)
 		return TAKEN_REFUSED;
 	if (request->look_only)
 		return TAKEN_ADMITTED;
@@ -276,8 +276,10 @@ SLUICE_INLINE enum taken take_word(struct bucket_set *set, const struct gcra_lim
 		return TAKEN_RACED;
 	}
 	outcome->now_ns = clock_now_ns();
-	verdict = take_over(limit, request, word, outcome->now_ns);
-	table_settle(set, outcome->index, word_pack(request->tag, limit->word_class, verdict.tat));
+	tat = word_ticks(outcome->now_ns, limit->word_class) + cost;
+	if (!has_passed)
+		tat = take_over(limit, request, word, outcome->now_ns).tat;
+	table_settle(set, outcome->index, word_pack(request->tag, limit->word_class, tat));
 	return TAKEN_ADMITTED;
 }
 
@@ -342,7 +344,7 @@ SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gc
 	outcome->index = least & (SET_WORDS - 1);
 	if (!take_over(limit, request, word, outcome->now_ns).admitted)
 		return TAKEN_REFUSED;
-	taken = take_word(set, limit, request, outcome, word);
+	taken = take_word(set, limit, request, outcome, word, false);
 	if (taken == TAKEN_ADMITTED && !request->look_only)
 		outcome->notes |= 1u << NOTE_SET_FULL_SHARED;
 	return taken;
@@ -360,7 +362,7 @@ SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_lim
 	case FOUND_OWN:
 		return charge_word(set, limit, request, outcome, seen, word);
 	case FOUND_PASSED:
-		return take_word(set, limit, request, outcome, word);
+		return take_word(set, limit, request, outcome, word, true);
 	default:
 		return charge_full_set(set, limit, request, outcome);
 	}
