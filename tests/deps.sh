@@ -4,7 +4,7 @@
 set -eu
 
 build="gcc make pkg-config clang llvm libbpf-dev libelf-dev zlib1g-dev bpftool libyaml-dev libjansson-dev"
-tests="git libcmocka-dev libclang-rt-14-dev clang-19 clang-format iproute2 iputils-ping nftables jq python3
+tests="git libcmocka-dev libclang-rt-14-dev clang-19 clang-format iproute2 iputils-ping ethtool nftables jq python3
 	procps util-linux curl man-db"
 
 missing=
