@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The configuration file, read and checked: what an operator wants, in the terms of the file and
- * with nothing of BPF in it. dataplane/ turns it into what the programs read.
+ * with nothing of BPF in it. dataplane/ turns it into what the programs read, engine/ and daemon/
+ * into what the daemon does; neither looks at what is the other's.
  */
 #ifndef SLUICE_LIMIT_SETTINGS_H
 #define SLUICE_LIMIT_SETTINGS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,12 +15,29 @@
 
 #include <sluice/abi.h>
 
+#include "base/client_address.h"
 #include "limit/build.h"
+#include "limit/limits.h"
 
 enum attach_mode {
 	MODE_AUTO, /* the first of the others that the interface can do */
 	MODE_NATIVE,
 	MODE_GENERIC,
+};
+
+/* Which generation of RateLimit header fields the HTTP answers carry. */
+enum ratelimit_headers {
+	HEADERS_OFF,
+	HEADERS_LEGACY, /* X-RateLimit-Limit, -Remaining, -Reset */
+	HEADERS_DRAFT6, /* RateLimit-Limit, -Remaining, -Reset, -Policy */
+	HEADERS_DRAFT7, /* RateLimit: limit=…, remaining=…, reset=… */
+	HEADERS_DRAFT8, /* RateLimit: "name";r=…;t=… and RateLimit-Policy */
+};
+
+/* What the holder of a token may do, as bits. */
+enum admin_scope {
+	SCOPE_RATE_LIMITS_READ = 1 << 0,
+	SCOPE_RATE_LIMITS_WRITE = 1 << 1,
 };
 
 enum {
@@ -29,7 +48,21 @@ enum {
 	IPV6_PREFIX_MAX = 128,
 	IPV6_PREFIX_DEFAULT = 64,
 	BURST_BYTES_MIN = 1500, /* below it a packet of the usual size could never pass */
+	TRUSTED_PROXIES_MAX = 1024,
+	LISTEN_PATH_MAX = 108, /* of sun_path, with its final zero */
+	WORKERS_MAX = 64,
+	ADMIN_TOKENS_MAX = 64,
+	ADMIN_NAME_MAX = 64,
+	SHA256_BYTES = 32,
+	TENANT_SLOTS_MIN = 1024,
+	TENANT_SLOTS_MAX = 1 << 24,
+	TENANT_SLOTS_DEFAULT = 131072,
+	SOURCE_BYTES_DEFAULT = 100000000, /* per second */
+	HTTP_PORT_DEFAULT = 4002,
 };
+
+#define STATE_DEFAULT "/var/lib/sluice"
+#define LISTEN_PATH_DEFAULT "/run/sluice/sluice.sock"
 
 struct setting_interface {
 	char name[INTERFACE_NAME_MAX];
@@ -50,6 +83,24 @@ struct setting_protect {
 	uint64_t udp[PROTECT_WORDS];
 };
 
+/* Where to listen for TCP. port 0: nowhere. */
+struct setting_endpoint {
+	union address address; /* :: and 0.0.0.0 as they were written */
+	uint16_t port;
+};
+
+struct setting_listen {
+	char unix_path[LISTEN_PATH_MAX]; /* "": none */
+	struct setting_endpoint tcp;
+	struct setting_endpoint http;
+};
+
+struct setting_token {
+	char name[ADMIN_NAME_MAX + 1]; /* [A-Za-z0-9_.-], each once */
+	uint8_t sha256[SHA256_BYTES];  /* of the token; each once */
+	unsigned scopes;               /* enum admin_scope */
+};
+
 struct settings {
 	struct setting_interface *interfaces;
 	size_t interface_count;
@@ -63,6 +114,26 @@ struct settings {
 	char *bpffs; /* NULL: the default */
 	struct rate_limit ip[METERS];
 	struct rate_limit node[METERS];
+
+	/* The rest is the daemon's. */
+	struct rate_limit ip_hooks; /* BUCKET_WHOLE, as the next; burst 0: none */
+	struct rate_limit node_hooks;
+	struct rate_limit source_bytes; /* BUCKET_WHOLE_BYTES; always set */
+	bool sources_given;             /* source_bytes stands in the file */
+	bool has_fallback;              /* rate_limits.default is given */
+	struct tenant_limit fallback;   /* built */
+	struct limits_entry *tenants;   /* built, no id twice, in the order of the file */
+	size_t tenant_count;
+	struct address_prefix *trusted_proxies;
+	size_t trusted_proxy_count;
+	struct setting_listen listen;
+	char state[PATH_MAX]; /* folder of what must outlive the daemon */
+	bool no_dataplane;    /* dataplane: off */
+	unsigned workers;     /* 0: as many as suit the machine */
+	struct setting_token *tokens;
+	size_t token_count;
+	uint32_t tenant_slots; /* a power of two */
+	enum ratelimit_headers ratelimit_headers;
 };
 
 /* Where the file is wrong, and what would be right. line and column count from 1; 0: no place. */
@@ -90,15 +161,19 @@ void settings_error_print(const struct settings_error *error, const char *path, 
 /* NULL is fine. */
 void settings_free(struct settings *settings);
 
-/* What `protect`, no limits and no lists are: the settings of an empty but valid configuration. */
+/* The settings of an empty but valid configuration: every default, no limits, no lists. */
 struct settings *settings_new(void);
 
 /* The words of the file and of the command line for meters, modes and the like. */
 const char *meter_name(enum meter meter);
 const char *attach_mode_name(enum attach_mode mode);
 const char *when_full_name(enum when_full when_full);
+const char *ratelimit_headers_name(enum ratelimit_headers headers);
+const char *admin_scope_name(enum admin_scope scope);
 /* -EINVAL if the word is none of them. */
 int attach_mode_parse(const char *word, enum attach_mode *out);
 int when_full_parse(const char *word, enum when_full *out);
+int ratelimit_headers_parse(const char *word, enum ratelimit_headers *out);
+int admin_scope_parse(const char *word, enum admin_scope *out);
 
 #endif

@@ -138,43 +138,82 @@ static int check_limit(struct yaml_reader *reader, const struct draft_limit *lim
 	}
 }
 
-static int read_limit(struct yaml_reader *reader, const struct limit_scope *scope, enum meter meter)
+static bool is_given(struct yaml_place place)
+{
+	return place.line != 0;
+}
+
+/* Both parts have been read, or one is missing: at place, below which they stand. */
+static int finish_limit(struct yaml_reader *reader, const struct draft_limit *limit,
+			struct yaml_place place, struct rate_limit *out)
+{
+	int err;
+
+	if (!is_given(limit->rate_place) || !is_given(limit->burst_place))
+		return yaml_fail_at(reader, place, NULL,
+				    "%s is missing: a limit needs both, as {rate: %s}",
+				    is_given(limit->rate_place) ? "burst" : "rate",
+				    limit->bytes ? "10MB, burst: 20MB" : "50, burst: 100");
+	err = check_limit(reader, limit);
+	if (!err)
+		*out = limit->wanted;
+	return err;
+}
+
+static int read_limit(struct yaml_reader *reader, bool bytes, bool whole, struct rate_limit *out)
 {
 	static const struct yaml_key keys[] = {
 		{ "rate", read_rate },
 		{ "burst", read_burst },
 		{ NULL, NULL },
 	};
-	struct draft_limit limit = { .bytes = meter == METER_BYTES, .whole = scope->whole };
+	struct draft_limit limit = { .bytes = bytes, .whole = whole };
 	struct yaml_place place = yaml_key_place(reader);
 	int err = yaml_read_map(reader, keys, &limit);
 
-	if (err)
-		return err;
-	if (!limit.rate_place.line || !limit.burst_place.line)
-		return yaml_fail_at(reader, place, NULL,
-				    "%s is missing: a limit needs both, as {rate: %s}",
-				    limit.rate_place.line ? "burst" : "rate",
-				    limit.bytes ? "10MB, burst: 20MB" : "50, burst: 100");
-	err = check_limit(reader, &limit);
-	if (!err)
-		scope->limit[meter] = limit.wanted;
-	return err;
+	return err ? err : finish_limit(reader, &limit, place, out);
+}
+
+static int read_meter(struct yaml_reader *reader, const struct limit_scope *scope, enum meter meter)
+{
+	return read_limit(reader, meter == METER_BYTES, scope->whole, &scope->limit[meter]);
 }
 
 static int read_connections(struct yaml_reader *reader, void *target)
 {
-	return read_limit(reader, target, METER_CONNECTIONS);
+	return read_meter(reader, target, METER_CONNECTIONS);
 }
 
 static int read_packets(struct yaml_reader *reader, void *target)
 {
-	return read_limit(reader, target, METER_PACKETS);
+	return read_meter(reader, target, METER_PACKETS);
 }
 
 static int read_bytes(struct yaml_reader *reader, void *target)
 {
-	return read_limit(reader, target, METER_BYTES);
+	return read_meter(reader, target, METER_BYTES);
+}
+
+/* Its buckets are the daemon's, which have all 64 bits in every scope. */
+static int read_hooks(struct yaml_reader *reader, void *target)
+{
+	struct limit_scope *scope = target;
+
+	return read_limit(reader, false, true, scope->hooks);
+}
+
+static int read_brief_rate(struct yaml_reader *reader, void *target)
+{
+	struct limit_scope *scope = target;
+
+	return read_rate(reader, scope->brief);
+}
+
+static int read_brief_burst(struct yaml_reader *reader, void *target)
+{
+	struct limit_scope *scope = target;
+
+	return read_burst(reader, scope->brief);
 }
 
 int read_meters(struct yaml_reader *reader, void *target)
@@ -187,4 +226,32 @@ int read_meters(struct yaml_reader *reader, void *target)
 	};
 
 	return yaml_read_map(reader, keys, target);
+}
+
+int read_scope(struct yaml_reader *reader, struct limit_scope *scope)
+{
+	static const struct yaml_key keys[] = {
+		{ "connections", read_connections },
+		{ "packets", read_packets },
+		{ "bytes", read_bytes },
+		{ "hooks", read_hooks },
+		{ "rate", read_brief_rate },
+		{ "burst", read_brief_burst },
+		{ NULL, NULL },
+	};
+	struct draft_limit brief = { .whole = true };
+	struct yaml_place place = yaml_key_place(reader);
+	int err;
+
+	scope->brief = &brief;
+	err = yaml_read_map(reader, keys, scope);
+	scope->brief = NULL;
+	if (err || (!is_given(brief.rate_place) && !is_given(brief.burst_place)))
+		return err;
+	if (scope->hooks->burst)
+		return yaml_fail_at(
+			reader, is_given(brief.rate_place) ? brief.rate_place : brief.burst_place,
+			is_given(brief.rate_place) ? "rate" : "burst",
+			"is short for hooks, which are given too: leave one of them out");
+	return finish_limit(reader, &brief, place, scope->hooks);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Reads the lists `exempt` and `deny` and the map `prefixes` into one array, and finds the prefix
- * that two of them name: in the kernel's trie the one would silently replace the other.
+ * that two of them name: in the kernel's trie the one would silently replace the other. Reads
+ * `routes.trusted_proxies` into an array of its own, which no trie will hold.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,12 +56,10 @@ static int fail_host_bits(struct yaml_reader *reader, const char *word)
 			 meant);
 }
 
-/* Append what the word says, at the place where it stands. */
-static int add(struct yaml_reader *reader, struct settings_draft *draft, const char *word,
-	       enum prefix_action action)
+static int scan_prefix(struct yaml_reader *reader, const char *word, union address *address,
+		       uint32_t *bits)
 {
-	struct setting_prefix prefix = { .action = action };
-	int err = parse_prefix(word, &prefix.address, &prefix.bits);
+	int err = parse_prefix(word, address, bits);
 
 	if (err == -EDOM)
 		return fail_host_bits(reader, word);
@@ -70,6 +69,18 @@ static int add(struct yaml_reader *reader, struct settings_draft *draft, const c
 	if (err)
 		return yaml_fail_got(reader, "must be an address or a prefix such as 10.0.0.0/8 or "
 					     "2001:db8::/32");
+	return 0;
+}
+
+/* Append what the word says, at the place where it stands. */
+static int add(struct yaml_reader *reader, struct settings_draft *draft, const char *word,
+	       enum prefix_action action)
+{
+	struct setting_prefix prefix = { .action = action };
+	int err = scan_prefix(reader, word, &prefix.address, &prefix.bits);
+
+	if (err)
+		return err;
 	if (draft->settings->prefix_count == PREFIXES_MAX)
 		return yaml_fail(reader, "is one prefix more than the %d that there is room for",
 				 PREFIXES_MAX);
@@ -141,6 +152,45 @@ int read_prefixes(struct yaml_reader *reader, void *target)
 {
 	return yaml_read_open_map(reader, "must be a map from prefix to limits", read_prefix,
 				  target);
+}
+
+static int read_proxy(struct yaml_reader *reader, void *target)
+{
+	struct settings *settings = ((struct settings_draft *)target)->settings;
+	struct address_prefix proxy, *grown;
+	const char *word;
+	int err = yaml_read_word(reader, "must be an address or a prefix", &word);
+
+	if (!err)
+		err = scan_prefix(reader, word, &proxy.address, &proxy.bits);
+	if (err)
+		return err;
+	/* Each request looks at all of them. */
+	if (settings->trusted_proxy_count == TRUSTED_PROXIES_MAX)
+		return yaml_fail(reader, "is one prefix more than the %d that there may be",
+				 TRUSTED_PROXIES_MAX);
+	grown = reallocarray(settings->trusted_proxies, settings->trusted_proxy_count + 1,
+			     sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	grown[settings->trusted_proxy_count++] = proxy;
+	settings->trusted_proxies = grown;
+	return 0;
+}
+
+static int read_proxies(struct yaml_reader *reader, void *target)
+{
+	return yaml_read_list(reader, "must be a list such as [10.0.0.0/8]", read_proxy, target);
+}
+
+int read_routes(struct yaml_reader *reader, void *target)
+{
+	static const struct yaml_key keys[] = {
+		{ "trusted_proxies", read_proxies },
+		{ NULL, NULL },
+	};
+
+	return yaml_read_map(reader, keys, target);
 }
 
 /* By address, length and then place in the file. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The configuration file from its top level down: which keys there are and what each may be.
- * Limits are read in settings_limits.c, prefixes in settings_prefixes.c.
+ * Limits are read in settings_limits.c, prefixes in settings_prefixes.c, tenants in
+ * settings_tenants.c, and what only the daemon wants to know in settings_daemon.c.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -205,26 +206,29 @@ static int read_ipv6_prefix(struct yaml_reader *reader, void *target)
 static int read_per_ip(struct yaml_reader *reader, void *target)
 {
 	struct settings_draft *draft = target;
-	struct limit_scope scope = { .limit = draft->settings->ip };
+	struct limit_scope scope = { .limit = draft->settings->ip,
+				     .hooks = &draft->settings->ip_hooks };
 
-	return read_meters(reader, &scope);
+	return read_scope(reader, &scope);
 }
 
 static int read_node(struct yaml_reader *reader, void *target)
 {
 	struct settings_draft *draft = target;
-	struct limit_scope scope = { .limit = draft->settings->node, .whole = true };
+	struct limit_scope scope = { .limit = draft->settings->node,
+				     .hooks = &draft->settings->node_hooks,
+				     .whole = true };
 
-	return read_meters(reader, &scope);
+	return read_scope(reader, &scope);
 }
 
 static int read_rate_limits(struct yaml_reader *reader, void *target)
 {
 	static const struct yaml_key keys[] = {
-		{ "per_ip", read_per_ip },
-		{ "node", read_node },
-		{ "prefixes", read_prefixes },
-		{ NULL, NULL },
+		{ "per_ip", read_per_ip },      { "node", read_node },
+		{ "prefixes", read_prefixes },  { "sources", read_sources },
+		{ "default", read_default },    { "tenants", read_tenants },
+		{ "scope", read_limits_scope }, { NULL, NULL },
 	};
 	struct settings_draft *draft = target;
 
@@ -244,12 +248,21 @@ static int read_top(struct yaml_reader *reader, void *target)
 		{ "bpffs", read_bpffs },
 		{ "ipv6_prefix", read_ipv6_prefix },
 		{ "rate_limits", read_rate_limits },
+		{ "routes", read_routes },
+		{ "listen", read_listen },
+		{ "state", read_state },
+		{ "dataplane", read_dataplane },
+		{ "workers", read_workers },
+		{ "admin", read_admin },
+		{ "tenant_slots", read_tenant_slots },
+		{ "ratelimit_headers", read_ratelimit_headers },
 		{ NULL, NULL },
 	};
 
 	return yaml_read_map(reader, keys, target);
 }
 
+/* Of what needs `protect`: hooks and tenants are the daemon's. */
 static bool has_limits(const struct settings *settings)
 {
 	size_t i;
@@ -278,11 +291,16 @@ static bool protects_something(const struct setting_protect *protect)
 /* What cannot be judged before everything has been read. */
 static int check_whole(struct yaml_reader *reader, const struct settings_draft *draft)
 {
+	int err;
+
 	if (has_limits(draft->settings) && !protects_something(&draft->settings->protect))
 		return yaml_fail_at(reader, draft->limits_place, "rate_limits",
 				    "limits nothing, because nothing is protected: add for example "
 				    "`protect: [tcp/443]`, or `protect: [all]`");
-	return check_prefixes(reader, draft);
+	err = check_prefixes(reader, draft);
+	if (!err)
+		err = check_tenants(reader, draft);
+	return err ? err : check_listen(reader, draft);
 }
 
 static int check_text(const char *text, size_t length, struct settings_error *error)
@@ -325,6 +343,7 @@ int settings_parse(const char *text, size_t length, struct settings **out,
 	}
 	yaml_reader_close(reader);
 	free(draft.prefix_places);
+	free(draft.tenant_places);
 	settings_free(draft.settings);
 	return err;
 }

@@ -50,8 +50,7 @@ struct yaml_place yaml_key_place(const struct yaml_reader *reader)
 	return reader->key_place;
 }
 
-/* Copy what a stranger wrote so that it can be shown on a terminal. */
-static void copy_shown(const char *from, char *to, size_t size)
+void yaml_show(const char *from, char *to, size_t size)
 {
 	size_t length = 0;
 
@@ -71,7 +70,7 @@ static void push(struct yaml_reader *reader, const char *separator, const char *
 	size_t length = strlen(reader->path);
 	char shown[SHOWN_MAX + 12];
 
-	copy_shown(name, shown, sizeof(shown));
+	yaml_show(name, shown, sizeof(shown));
 	(void)snprintf(reader->path + length, sizeof(reader->path) - length, "%s%s",
 		       length ? separator : "", shown);
 }
@@ -130,6 +129,12 @@ static bool is_nothing(const yaml_event_t *event)
 	return false;
 }
 
+bool yaml_is_null(const struct yaml_reader *reader)
+{
+	return reader->event.type == YAML_SCALAR_EVENT && is_nothing(&reader->event) &&
+	       word_of(&reader->event)[0];
+}
+
 int yaml_fail_got(struct yaml_reader *reader, const char *must)
 {
 	char shown[SHOWN_MAX + 1];
@@ -142,7 +147,7 @@ int yaml_fail_got(struct yaml_reader *reader, const char *must)
 	case YAML_SCALAR_EVENT:
 		if (is_nothing(&reader->event))
 			return yaml_fail(reader, "%s, got nothing", must);
-		copy_shown(word_of(&reader->event), shown, sizeof(shown));
+		yaml_show(word_of(&reader->event), shown, sizeof(shown));
 		return yaml_fail(reader, "%s, got \"%s\"%s", must, shown,
 				 strlen(word_of(&reader->event)) > SHOWN_MAX ? "..." : "");
 	default:

@@ -14,6 +14,7 @@
 #ifndef SLUICE_LIMIT_YAML_READER_H
 #define SLUICE_LIMIT_YAML_READER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "limit/yaml_text.h"
@@ -28,7 +29,7 @@ struct yaml_key {
 	yaml_read_fn *read;
 };
 
-enum { YAML_KEYS_MAX = 16 };
+enum { YAML_KEYS_MAX = 24 };
 
 /* text must outlive the reader; error is filled by whatever fails. */
 int yaml_reader_open(const char *text, size_t length, struct settings_error *error,
@@ -63,6 +64,12 @@ int yaml_read_list(struct yaml_reader *reader, const char *must, yaml_read_fn *r
  * until the next read.
  */
 int yaml_read_word(struct yaml_reader *reader, const char *must, const char **out);
+
+/* Whether the value that is being read is the word null, or ~, which reads it. */
+bool yaml_is_null(const struct yaml_reader *reader);
+
+/* Copy what a stranger wrote so that it can be shown on a terminal, cut off at size. */
+void yaml_show(const char *from, char *to, size_t size);
 
 /* Where the value that is being read begins. */
 struct yaml_place yaml_place(const struct yaml_reader *reader);
