@@ -31,7 +31,8 @@ INCLUDES   := -Iinclude -Iuser -I. -isystem $(GEN)
 CFLAGS     ?= -O2 -g
 SANITIZE   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS := -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDES) $(CFLAGS) -MD -MP $(SANITIZE)
-LDLIBS     := -lbpf -lelf -lz -lyaml -ljansson -lm -lpthread $(SANITIZE)
+LDLIBS     := -lbpf -lelf -lz -lyaml -ljansson -levent -levent_pthreads -lmicrohttpd -lsqlite3 \
+	      -lhiredis -lcrypto -lm -lpthread $(SANITIZE)
 # mcpu=v3: 32-bit jumps and compare-and-swap. The skeleton's order of includes needs no system path.
 BPF_CFLAGS := -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -O2 -g -std=gnu11 -Wall -Wextra -Werror \
 	      -Iinclude -Ibpf -isystem vmlinux -MD -MP
@@ -46,6 +47,8 @@ LIB_SRC := $(filter-out user/daemon/% user/cli/%,$(wildcard user/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/%.o)
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard user/cli/*.c))
 CLI     := $(OUT)/sluice
+DAEMON_OBJ := $(patsubst %.c,$(OUT)/%.o,$(wildcard user/daemon/*.c))
+DAEMON  := $(OUT)/sluiced
 UNIT    := $(patsubst %.c,$(OUT)/%,$(wildcard tests/unit/test_*.c))
 BPFTEST := $(patsubst %.c,$(OUT)/%,$(wildcard tests/bpf/test_*.c))
 BPFTOOLS_OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out tests/bpf/test_%.c,$(filter-out %.bpf.c,$(wildcard tests/bpf/*.c))))
@@ -56,8 +59,8 @@ PROBES  := $(patsubst tests/bpf/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bpf/*.b
 	   $(patsubst tests/bench/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 
 .PHONY: all tests deps run test check check-tidy check-format bench fuzz install uninstall clean vmlinux
-all: $(CLI)
-tests: $(CLI) $(UNIT) $(BPFTEST) $(BENCH)
+all: $(CLI) $(DAEMON)
+tests: $(CLI) $(DAEMON) $(UNIT) $(BPFTEST) $(BENCH)
 
 # ---- BPF objects and their skeletons
 
@@ -93,6 +96,9 @@ $(OUT)/libinternal.a: $(LIB_OBJ)
 $(CLI): $(CLI_OBJ) $(OUT)/libinternal.a
 	$(call say,LINK,$@)$(CC) $^ $(LDFLAGS) $(LDLIBS) -o $@
 
+$(DAEMON): $(DAEMON_OBJ) $(OUT)/libinternal.a
+	$(call say,LINK,$@)$(CC) $^ $(LDFLAGS) $(LDLIBS) -o $@
+
 $(UNIT): $(OUT)/%: $(OUT)/%.o $(OUT)/libinternal.a
 	$(call say,LINK,$@)$(CC) $^ $(LDFLAGS) -lcmocka $(LDLIBS) -o $@
 
@@ -104,7 +110,7 @@ $(BENCH): $(OUT)/%: $(OUT)/%.o $(BENCH_OBJ) $(OUT)/libinternal.a
 
 # Generated headers are there before the first compilation; -MD tracks them from then on. (-MMD
 # would leave them out, as found by -isystem, and the CLI would keep a stale program.)
-$(LIB_OBJ) $(CLI_OBJ): | $(GEN)/sluice.skel.h
+$(LIB_OBJ) $(CLI_OBJ) $(DAEMON_OBJ): | $(GEN)/sluice.skel.h
 $(BPFTEST:=.o) $(BPFTOOLS_OBJ) $(BENCH:=.o) $(BENCH_OBJ): | $(GEN)/sluice.skel.h $(GEN)/sluice_test.skel.h $(PROBES)
 
 # ---- fuzzers: clang's libFuzzer, sources compiled in at once
@@ -121,7 +127,7 @@ fuzz: $(FUZZ)
 # ---- tests
 
 deps:
-	@tests/deps.sh
+	@tests/deps.sh test
 
 check: $(UNIT) $(CLI)
 	@tests/run.sh style unit
@@ -140,7 +146,8 @@ bench: deps
 	@$(MAKE) --no-print-directory all $(BENCH)
 	@tests/bench/run.sh
 
-run: deps
+run:
+	@tests/deps.sh run
 	@$(MAKE) --no-print-directory all $(OUT)/tests/bench/flood
 	@dist/run.sh
 
@@ -148,8 +155,12 @@ run: deps
 
 MANPAGES := $(wildcard docs/man/*.[1-8])
 
-install: $(CLI)
+install: $(CLI) $(DAEMON)
 	install -D -m 755 $(CLI) $(DESTDIR)$(PREFIX)/sbin/sluice
+	install -D -m 755 $(DAEMON) $(DESTDIR)$(PREFIX)/sbin/sluiced
+	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|/usr/local/sbin|$(PREFIX)/sbin|' dist/sluiced.service \
+		> $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
 	install -D -m 644 dist/sluice.yaml $(DESTDIR)$(PREFIX)/share/doc/sluice/sluice.yaml
 	install -D -m 644 dist/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 	for page in $(MANPAGES); do \
@@ -158,6 +169,7 @@ install: $(CLI)
 # Leaves no program attached: nobody would be left who could take it off.
 uninstall:
 	-test -n "$(DESTDIR)" || test ! -x $(PREFIX)/sbin/sluice || $(PREFIX)/sbin/sluice detach --all
+	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluice $(DESTDIR)$(PREFIX)/share/doc/sluice/sluice.yaml
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 	for page in $(MANPAGES); do \

@@ -4,6 +4,7 @@
 #define SLUICE_MAPS_H
 
 #include <sluice/abi.h>
+#include <sluice/slot.h>
 
 #include <bpf/bpf_helpers.h>
 
@@ -102,6 +103,25 @@ struct prefix_trie {
 
 struct prefix_trie prefixes_0 SEC(".maps");
 struct prefix_trie prefixes_1 SEC(".maps");
+
+/*
+ * Written by the daemon, whose debts outlive it here; no program looks at it. Made by the daemon
+ * alone, with as many slots as are configured, and pinned in a folder of its own.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bucket_slot);
+} tenants SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct siphash_key);
+} tenants_secret SEC(".maps");
 
 /* Written by bpf/sweep.h only. */
 struct sweeper {

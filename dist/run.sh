@@ -13,6 +13,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 SLUICE=build/sluice
+SLUICED=build/sluiced
 FLOOD=build/tests/bench/flood
 [ "$(id -u)" = 0 ] || { echo "make run loads a program into the kernel: use sudo make run" >&2; exit 77; }
 
@@ -149,6 +150,23 @@ flood() {
 	jobs_to_end+=("$flooding")
 }
 
+start_daemon() {
+	"${server_ns[@]}" $SLUICED --config "$work/daemon.yaml" &
+	daemon=$!
+	jobs_to_end+=("$daemon")
+	for _ in $(seq 100); do
+		sluice --socket "$work/sluice.sock" tenant list > /dev/null 2>&1 && return
+		sleep 0.1
+	done
+	echo "the daemon does not answer" >&2
+	exit 1
+}
+
+ask_daemon() {
+	echo "\$ sluice $*"
+	sluice --socket "$work/sluice.sock" "$@"
+}
+
 ended() { wait "$flooding" || true; sed 's/^/flood: /' "$work/flood"; }
 
 step "A network of its own: namespaces $world and $server, joined by a veth pair"
@@ -196,6 +214,32 @@ show ip deny 198.18.10.0/24
 flood 3 --source 198.18.10.1
 watch 2
 ended
+
+step "The daemon: tenants, after a request has proved who it is. Two hooks at once, one in ten seconds"
+cat > "$work/daemon.yaml" <<-YAML
+	bpffs: $bpffs/sluice
+	state: $work/state
+	listen: {unix: $work/sluice.sock, http: null}
+	rate_limits:
+	  default: {rate: 0.1, burst: 2}
+YAML
+sed 's/^/    /' "$work/daemon.yaml"
+start_daemon
+for _ in 1 2 3; do ask_daemon tenant hit acme || true; done
+step "An override lifts it while the daemon runs, and the audit knows who did it"
+ask_daemon tenant set acme --rate 100 --burst 200 --ttl 1h
+ask_daemon tenant hit acme
+ask_daemon audit
+step "Debts outlive the daemon: globex spends its burst, then kill -9, then it asks again"
+for _ in 1 2; do ask_daemon tenant hit globex || true; done
+kill -9 "$daemon"
+wait "$daemon" 2> /dev/null || true
+start_daemon
+ask_daemon tenant hit globex || true
+echo "\$ bpftool map dump pinned $bpffs/sluice/daemon/tenants   (the slots that are in use)"
+in_server bpftool -j map dump pinned "$bpffs/sluice/daemon/tenants" |
+	jq -c '.[].formatted.value | select(.hash > 1) | {tat, hash}'
+kill "$daemon"
 
 step "In sum"
 show status

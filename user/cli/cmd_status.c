@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/daemon_client.h"
 #include "cli/limits_print.h"
 #include "dataplane/attach.h"
 
@@ -150,26 +151,67 @@ static void print_sums(const struct state *state)
 	       (unsigned long long)refused, (unsigned long long)would);
 }
 
+static void print_daemon(const json_t *daemon)
+{
+	if (!daemon) {
+		printf("daemon: not running\n");
+		return;
+	}
+	printf("daemon: %lld of %lld tenants have a bucket, %lld overrides, %lld leases\n",
+	       (long long)json_integer_value(json_object_get(daemon, "tenants")),
+	       (long long)json_integer_value(json_object_get(daemon, "tenant_room")),
+	       (long long)json_integer_value(json_object_get(daemon, "overrides")),
+	       (long long)json_integer_value(json_object_get(daemon, "leases")));
+}
+
+static bool has_pins(const struct cli *cli)
+{
+	struct trouble trouble;
+	struct pins pins;
+
+	return !pins_init(&pins, cli->bpffs, &trouble) && pins_exist(&pins);
+}
+
+/* With `dataplane: off`, or where nothing is attached. */
+static int print_daemon_alone(const struct cli *cli, json_t *daemon)
+{
+	if (cli->json)
+		return print_json(json_pack("{s[] so}", "interfaces", "daemon", daemon));
+	printf("not attached to any interface\n");
+	print_daemon(daemon);
+	json_decref(daemon);
+	return EXIT_DONE;
+}
+
 static int run_status(struct cli *cli, int argc, char **argv)
 {
 	struct state state = {};
 	struct trouble trouble = {};
 	struct maps maps;
 	struct pins pins;
+	json_t *daemon;
 	int err, code;
 
 	(void)argv;
 	if (argc)
 		return misused(&command_status, "it takes no argument");
+	daemon = daemon_numbers(cli);
+	if (daemon && !has_pins(cli))
+		return print_daemon_alone(cli, daemon);
 	code = open_maps(cli, false, &pins, &maps);
-	if (code)
+	if (code) {
+		json_decref(daemon);
 		return code;
+	}
 	err = gather(&pins, &maps, &state);
 	if (err) {
 		trouble_set(&trouble, 0, "cannot read the maps: %s", strerror(-err));
 		code = complain(err, &trouble);
 	} else if (cli->json) {
-		code = print_json(status_json(&state, &maps));
+		json_t *root = status_json(&state, &maps);
+
+		json_object_set(root, "daemon", daemon ? daemon : json_null());
+		code = print_json(root);
 	} else {
 		print_links(&state);
 		if (maps_slot(&maps))
@@ -177,7 +219,9 @@ static int run_status(struct cli *cli, int argc, char **argv)
 		else
 			printf("\nno configuration is in force: every packet passes\n");
 		print_sums(&state);
+		print_daemon(daemon);
 	}
+	json_decref(daemon);
 	close_maps(&pins, &maps);
 	return code;
 }

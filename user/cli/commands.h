@@ -25,10 +25,11 @@ enum exit_code {
 };
 
 /* The options that every command takes; their values come before the command's own. */
-enum global_option { GLOBAL_BPFFS, GLOBAL_JSON, GLOBAL_VERBOSE, GLOBAL_HELP, GLOBAL_VERSION, GLOBALS };
+enum global_option { GLOBAL_BPFFS, GLOBAL_SOCKET, GLOBAL_JSON, GLOBAL_VERBOSE, GLOBAL_HELP, GLOBAL_VERSION, GLOBALS };
 
 struct cli {
 	const char *bpffs; /* NULL: the default */
+	const char *socket; /* NULL: the default */
 	bool json;
 	const char *values[OPTIONS_MAX]; /* of the command's own options, by row */
 };
@@ -42,7 +43,8 @@ struct command {
 };
 
 extern const struct command command_attach, command_detach, command_status, command_stats,
-	command_top, command_monitor, command_ip, command_config;
+	command_top, command_monitor, command_ip, command_config, command_tenant, command_audit,
+	command_reload;
 
 /* Say what is wrong and what helps, and return the exit code for err. */
 int complain(int err, const struct trouble *trouble);

@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "dataplane/object.h"
+#include "limit/settings.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "0.1"
@@ -18,12 +19,14 @@
 static const struct command *const commands[] = {
 	&command_attach, &command_detach, &command_status, &command_stats,
 	&command_top,	 &command_monitor, &command_ip,	   &command_config,
+	&command_tenant, &command_audit,   &command_reload,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static const struct option_row globals[] = {
 	[GLOBAL_BPFFS] = { "bpffs", 0, "DIR", "where the pins live (" PINS_DEFAULT ")" },
+	[GLOBAL_SOCKET] = { "socket", 0, "PATH", "the daemon's socket (" LISTEN_PATH_DEFAULT ")" },
 	[GLOBAL_JSON] = { "json", 0, NULL, "print JSON instead of tables" },
 	[GLOBAL_VERBOSE] = { "verbose", 0, NULL, "show what libbpf and the verifier say" },
 	[GLOBAL_HELP] = { "help", 'h', NULL, "print this help" },
@@ -76,6 +79,8 @@ static void read_globals(struct cli *cli, const char *const *values)
 {
 	if (values[GLOBAL_BPFFS])
 		cli->bpffs = values[GLOBAL_BPFFS];
+	if (values[GLOBAL_SOCKET])
+		cli->socket = values[GLOBAL_SOCKET];
 	if (values[GLOBAL_JSON])
 		cli->json = true;
 	if (values[GLOBAL_VERBOSE])

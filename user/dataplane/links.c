@@ -148,10 +148,10 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 	return 0;
 }
 
-/* v1, v2 …, and staging. */
+/* v1, v2 …, staging, and what the daemon has left. */
 static bool is_ours(const char *name)
 {
-	if (!strcmp(name, "staging"))
+	if (!strcmp(name, "staging") || !strcmp(name, "daemon"))
 		return true;
 	return name[0] == 'v' && isdigit((unsigned char)name[1]);
 }

@@ -60,6 +60,9 @@ static int try_load(struct object *object, const struct maps *pinned, bool frags
 	if (!object->skeleton)
 		return -errno;
 	(void)bpf_program__set_autoload(object->skeleton->progs.sluice_frags, frags);
+	/* The daemon's, see tenants.c. */
+	(void)bpf_map__set_autocreate(object->skeleton->maps.tenants, false);
+	(void)bpf_map__set_autocreate(object->skeleton->maps.tenants_secret, false);
 	object->has_frags = frags;
 	if (pinned)
 		err = reuse_maps(object, pinned);

@@ -38,6 +38,7 @@ int pins_init(struct pins *pins, const char *root, struct trouble *trouble)
 	(void)snprintf(pins->root, sizeof(pins->root), "%s", root);
 	(void)snprintf(pins->set, sizeof(pins->set), "%s/v%d", root, SLUICE_ABI_VERSION);
 	(void)snprintf(pins->staging, sizeof(pins->staging), "%s/staging", root);
+	(void)snprintf(pins->daemon, sizeof(pins->daemon), "%s/daemon", root);
 	return 0;
 }
 

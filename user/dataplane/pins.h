@@ -7,6 +7,7 @@
  *         ip_buckets …      the maps
  *         link_3            one for each interface, by ifindex
  *       staging/            what an attach has made and not yet put in force
+ *       daemon/             the daemon's debts: tenants, tenants_secret
  *
  * Functions return 0 or -errno and fill *trouble on failure. Not thread safe.
  */
@@ -26,6 +27,7 @@ struct pins {
 	char root[PATH_MAX - 64];
 	char set[PATH_MAX - 48];     /* root/v1 */
 	char staging[PATH_MAX - 48]; /* root/staging */
+	char daemon[PATH_MAX - 48];  /* root/daemon */
 	int lock_fd;		     /* -1: not locked */
 };
 
