@@ -150,7 +150,7 @@ static int make_tables(struct engine *engine, const struct engine_options *optio
 					&engine->clients);
 	if (!err)
 		err = cell_table_new(ENGINE_CELLS, ENGINE_CELL_BYTES, &secret, &engine->cells);
-	return err ? err : leases_new(ENGINE_LEASES, &engine->leases);
+	return err ? err : leases_new(ENGINE_LEASES, &secret, &engine->leases);
 }
 
 static int open_store(struct engine *engine, const char *database, struct trouble *trouble)
