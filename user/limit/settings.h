@@ -116,8 +116,8 @@ struct settings {
 	struct rate_limit node[METERS];
 
 	/* The rest is the daemon's. */
-	struct rate_limit ip_hooks; /* BUCKET_WHOLE, as the next; burst 0: none */
-	struct rate_limit node_hooks;
+	struct rate_limit ip_hooks;   /* BUCKET_WORD; burst 0: none */
+	struct rate_limit node_hooks; /* BUCKET_WHOLE */
 	struct rate_limit source_bytes; /* BUCKET_WHOLE_BYTES; always set */
 	bool sources_given;             /* source_bytes stands in the file */
 	bool has_fallback;              /* rate_limits.default is given */

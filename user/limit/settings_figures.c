@@ -60,12 +60,12 @@ static void visit_meters(const struct rate_limit *limits, const char *scope,
 	}
 }
 
-static void visit_hooks(const struct rate_limit *hooks, const char *scope,
+static void visit_hooks(const struct rate_limit *hooks, const char *scope, bool whole,
 			const struct figures_visitor *visitor)
 {
 	struct figures_row row = { .scope = scope, .meter = "hooks", .wanted = *hooks };
 
-	visit(&row, true, visitor);
+	visit(&row, whole, visitor);
 }
 
 /* tenant: NULL for the default. */
@@ -110,9 +110,9 @@ void figures_visit_limits(const struct settings *settings, const struct figures_
 	size_t i;
 
 	visit_meters(settings->ip, "per_ip", NULL, visitor);
-	visit_hooks(&settings->ip_hooks, "per_ip", visitor);
+	visit_hooks(&settings->ip_hooks, "per_ip", false, visitor);
 	visit_meters(settings->node, "node", NULL, visitor);
-	visit_hooks(&settings->node_hooks, "node", visitor);
+	visit_hooks(&settings->node_hooks, "node", true, visitor);
 	for (i = 0; i < settings->prefix_count; i++)
 		if (settings->prefixes[i].action == PREFIX_LIMIT)
 			visit_meters(settings->prefixes[i].limit, "prefix", &settings->prefixes[i],

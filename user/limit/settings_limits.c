@@ -194,12 +194,11 @@ static int read_bytes(struct yaml_reader *reader, void *target)
 	return read_meter(reader, target, METER_BYTES);
 }
 
-/* Its buckets are the daemon's, which have all 64 bits in every scope. */
 static int read_hooks(struct yaml_reader *reader, void *target)
 {
 	struct limit_scope *scope = target;
 
-	return read_limit(reader, false, true, scope->hooks);
+	return read_limit(reader, false, scope->whole, scope->hooks);
 }
 
 static int read_brief_rate(struct yaml_reader *reader, void *target)
@@ -239,7 +238,7 @@ int read_scope(struct yaml_reader *reader, struct limit_scope *scope)
 		{ "burst", read_brief_burst },
 		{ NULL, NULL },
 	};
-	struct draft_limit brief = { .whole = true };
+	struct draft_limit brief = { .whole = scope->whole };
 	struct yaml_place place = yaml_key_place(reader);
 	int err;
 

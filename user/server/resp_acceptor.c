@@ -60,6 +60,17 @@ static void welcome(struct resp_server *server, int fd, const struct resp_peer *
 		resp_worker_give_connection(worker, connection);
 }
 
+static void on_accept_again(evutil_socket_t fd, short what, void *data)
+{
+	struct resp_server *server = data;
+	unsigned i;
+
+	(void)fd;
+	(void)what;
+	for (i = 0; i < server->listener_count; i++)
+		(void)event_add(&server->listeners[i].accepting, NULL); /* it has been there */
+}
+
 static void wait_a_moment(struct resp_server *server, int err)
 {
 	char text[128];
@@ -67,7 +78,8 @@ static void wait_a_moment(struct resp_server *server, int err)
 
 	for (i = 0; i < server->listener_count; i++)
 		event_del(&server->listeners[i].accepting);
-	evtimer_add(&server->accept_again, &pause_length);
+	if (evtimer_add(&server->accept_again, &pause_length))
+		on_accept_again(-1, EV_TIMEOUT, server);
 	if (!server->options.notice)
 		return;
 	snprintf(text, sizeof(text), "cannot accept connections: %s", strerror(-err));
@@ -96,17 +108,6 @@ static void on_acceptable(evutil_socket_t listening, short what, void *data)
 		if (fd >= 0)
 			welcome(server, fd, &peer);
 	}
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *data)
-{
-	struct resp_server *server = data;
-	unsigned i;
-
-	(void)fd;
-	(void)what;
-	for (i = 0; i < server->listener_count; i++)
-		event_add(&server->listeners[i].accepting, NULL);
 }
 
 int resp_acceptor_start(struct resp_server *server)

@@ -26,9 +26,10 @@ static bool may_change(struct resp_call *call)
 {
 	if (may(resp_call_peer(call), SCOPE_RATE_LIMITS_WRITE))
 		return true;
-	resp_write_error(resp_call_writer(call),
-			 "NOPERM limits are changed by root on the Unix socket, or after AUTH with a "
-			 "token that has rate_limits:write");
+	resp_write_error(
+		resp_call_writer(call),
+		"NOPERM limits are changed by root on the Unix socket, or after AUTH with a "
+		"token that has rate_limits:write");
 	return false;
 }
 
@@ -78,9 +79,10 @@ void resp_tenant_effective(struct resp_call *call)
 	if (engine_effective(commands->engine, tenant, &entry, &source))
 		resp_refuse_tenant(call);
 	else
-		write_json(call, entry_json(tenant.text, tenant.length,
-					    source == LIMIT_FROM_NONE ? NULL : &entry.limit,
-					    source == LIMIT_FROM_NONE ? 0 : entry.expires_at_ms, source));
+		write_json(call,
+			   entry_json(tenant.text, tenant.length,
+				      source == LIMIT_FROM_NONE ? NULL : &entry.limit,
+				      source == LIMIT_FROM_NONE ? 0 : entry.expires_at_ms, source));
 }
 
 struct listing {
@@ -96,9 +98,9 @@ static int list_entry(const struct limits_entry *entry, enum limit_source source
 		return 0;
 	return json_array_append_new(listing->array,
 				     entry_json(entry->tenant, strlen(entry->tenant), &entry->limit,
-						entry->expires_at_ms, source)) ?
-		       -ENOMEM :
-		       0;
+						entry->expires_at_ms, source))
+		       ? -ENOMEM
+		       : 0;
 }
 
 static int64_t now_ms(void)
@@ -118,9 +120,9 @@ static void list(struct resp_call *call, bool only_overrides)
 
 	if (!only_overrides)
 		json_object_set_new(value, "default",
-				    limits_default(limits) ?
-					    tenant_limit_to_json(limits_default(limits)) :
-					    json_null());
+				    limits_default(limits)
+					    ? tenant_limit_to_json(limits_default(limits))
+					    : json_null());
 	if (limits_each(limits, now_ms(), list_entry, &listing)) {
 		json_decref(value);
 		value = NULL;
@@ -186,7 +188,8 @@ static void write_failure(struct resp_call *call, int err, const struct trouble 
 	if (err == -EINVAL)
 		resp_refuse_tenant(call);
 	else
-		resp_write_error(resp_call_writer(call), "ERR store_unavailable: %s", trouble->cause);
+		resp_write_error(resp_call_writer(call), "ERR store_unavailable: %s",
+				 trouble->cause);
 }
 
 void resp_override_set(struct resp_call *call)
@@ -288,9 +291,10 @@ void resp_audit_list(struct resp_call *call)
 	int err;
 
 	if (!may(resp_call_peer(call), SCOPE_RATE_LIMITS_READ)) {
-		resp_write_error(resp_call_writer(call), "NOPERM the audit is shown to root on the Unix "
-							 "socket, or after AUTH with a token that has "
-							 "rate_limits:read");
+		resp_write_error(resp_call_writer(call),
+				 "NOPERM the audit is shown to root on the Unix "
+				 "socket, or after AUTH with a token that has "
+				 "rate_limits:read");
 		return;
 	}
 	if (!read_query(call, &query))

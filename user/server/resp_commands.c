@@ -50,7 +50,8 @@ void resp_refuse_tenant(struct resp_call *call)
 	resp_refuse_syntax(call, "invalid_tenant: a tenant id is [A-Za-z0-9_-]{1,64}");
 }
 
-bool resp_integer_in(struct resp_call *call, size_t index, int64_t least, int64_t most, int64_t *out)
+bool resp_integer_in(struct resp_call *call, size_t index, int64_t least, int64_t most,
+		     int64_t *out)
 {
 	if (!resp_argument_integer(resp_call_argument(call, index), out) && *out >= least &&
 	    *out <= most)
@@ -81,9 +82,9 @@ static void write_decision(void *context, const struct decision *decision)
 		resp_write_text(writer, address);
 		return;
 	default:
-		resp_write_integer(writer, decision->retry_after_ns > INT64_MAX ?
-						   RETRY_NEVER :
-						   (int64_t)decision->retry_after_ns);
+		resp_write_integer(writer, decision->retry_after_ns > INT64_MAX
+						   ? RETRY_NEVER
+						   : (int64_t)decision->retry_after_ns);
 	}
 }
 
@@ -160,7 +161,8 @@ static void queue_acquire(struct resp_call *call)
 	if (resp_call_count(call) == 5 && !resp_integer_in(call, 4, 1, MS_MAX, &ttl_ms))
 		return;
 	if (engine_queue_acquire(resp_reader(call), resp_tenant(call), (uint64_t)bytes,
-				 resp_call_connection(call), (uint64_t)ttl_ms, write_decision, &asked))
+				 resp_call_connection(call), (uint64_t)ttl_ms, write_decision,
+				 &asked))
 		resp_refuse_tenant(call);
 }
 
@@ -226,7 +228,8 @@ static void edge_preread(struct resp_call *call)
 	if (!read_preread(call, &preread, forwarded))
 		return;
 	if (engine_preread(resp_reader(call), &preread, write_decision, &asked))
-		resp_refuse_syntax(call, "the client's address cannot be read from X-Forwarded-For");
+		resp_refuse_syntax(call,
+				   "the client's address cannot be read from X-Forwarded-For");
 }
 
 static void edge_source_bytes(struct resp_call *call)
@@ -262,8 +265,8 @@ static void throttle(struct resp_call *call)
 	}
 	err = engine_throttle(resp_reader(call), key->data, key->length, &request, &answer);
 	if (err) {
-		resp_write_error(writer, err == -E2BIG ? "ERR the key is longer than 65536 bytes" :
-							 "OOM no room for another key");
+		resp_write_error(writer, err == -E2BIG ? "ERR the key is longer than 65536 bytes"
+						       : "OOM no room for another key");
 		return;
 	}
 	resp_write_array(writer, 5);
@@ -285,7 +288,8 @@ static const struct resp_command table[] = {
 	  "tenant", "the biggest body a tenant may send" },
 	{ "TENANT.EFFECTIVE", 1, 1, RESP_COMMAND_READ | RESP_COMMAND_KEY, resp_tenant_effective,
 	  "tenant", "a tenant's limit, and where it comes from" },
-	{ "TENANT.LIST", 0, 0, RESP_COMMAND_READ, resp_tenant_list, "", "all tenants with a limit" },
+	{ "TENANT.LIST", 0, 0, RESP_COMMAND_READ, resp_tenant_list, "",
+	  "all tenants with a limit" },
 	{ "QUEUE.ACQUIRE", 2, 4, RESP_COMMAND_WRITE | RESP_COMMAND_KEY, queue_acquire,
 	  "tenant bytes [TTL ms]", "a place in the queue, as a lease" },
 	{ "QUEUE.RELEASE", 1, 1, RESP_COMMAND_WRITE, queue_release, "lease", "give a lease back" },

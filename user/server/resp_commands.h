@@ -14,7 +14,7 @@
 /* The context that the server has to be given. */
 struct resp_commands {
 	struct engine *engine;
-	struct engine_reader *readers[RESP_WORKERS_MAX]; /* of each worker */
+	struct engine_reader *readers[RESP_WORKERS_MAX];    /* of each worker */
 	int (*reload)(void *data, struct trouble *trouble); /* read the configuration anew */
 	void *data;
 };

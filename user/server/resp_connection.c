@@ -5,8 +5,8 @@
  * client does not take its replies) is kept with the connection, so that an idle one holds nothing.
  * Each turn reads once: who sends a million commands takes turns with the others.
  *
- * A connection is freed in close only, which is called from the event loop's callbacks and by
- * send_ready(): after a call that may do so, its pointer is dead, and those functions say so.
+ * A connection is freed in resp_connection_close() only. Whatever may end there says so, by what it
+ * returns or as the last thing it does: after it the pointer is dead.
  */
 #include "server/resp_connection.h"
 
@@ -83,20 +83,21 @@ void resp_connection_close(struct resp_connection *connection)
 
 /* ---- sending */
 
-/* Wait for an event, or no longer. */
-static void set_awaited(struct event *event, bool *is_awaited, bool is_wanted,
+/* Wait for an event, or no longer. False: the system has no room for it. */
+static bool set_awaited(struct event *event, bool *is_awaited, bool is_wanted,
 			const struct timeval *timeout)
 {
-	if (is_wanted == *is_awaited)
-		return;
-	if (is_wanted)
-		event_add(event, timeout);
-	else
-		event_del(event);
+	bool was_awaited = *is_awaited;
+
 	*is_awaited = is_wanted;
+	if (is_wanted && !was_awaited)
+		return event_add(event, timeout) == 0;
+	if (!is_wanted && was_awaited)
+		event_del(event);
+	return true;
 }
 
-/* Wait for what can be gone on with. */
+/* Wait for what can be gone on with; close it if that cannot be. */
 static void await(struct resp_connection *connection)
 {
 	struct resp_worker *worker = connection->worker;
@@ -108,19 +109,20 @@ static void await(struct resp_connection *connection)
 	/* An event on edges cannot be waited for together with those on levels: it goes first. */
 	if (!must_watch)
 		set_awaited(&connection->hangup, &connection->is_watched, false, NULL);
-	set_awaited(&connection->writing, &connection->is_writing, must_write,
-		    worker->stall_timeout);
-	set_awaited(&connection->reading, &connection->is_reading, may_read, worker->idle_timeout);
-	if (must_watch)
-		set_awaited(&connection->hangup, &connection->is_watched, true, NULL);
+	if (!set_awaited(&connection->writing, &connection->is_writing, must_write,
+			 worker->stall_timeout) ||
+	    !set_awaited(&connection->reading, &connection->is_reading, may_read,
+			 worker->idle_timeout) ||
+	    !set_awaited(&connection->hangup, &connection->is_watched, must_watch, NULL))
+		resp_connection_close(connection);
 }
 
 /*
  * The client has sent what is no request, and may be sending still: closing now would reset the
  * connection, and with it perhaps what we have said about it. So it is told that nothing more will
- * come, and has a moment to go.
+ * come, and has a moment to go. False: it cannot be waited for.
  */
-static void linger(struct resp_connection *connection)
+static bool linger(struct resp_connection *connection)
 {
 	static const struct timeval moment = { .tv_sec = LINGER_S };
 
@@ -130,7 +132,7 @@ static void linger(struct resp_connection *connection)
 	shutdown(connection->fd, SHUT_WR);
 	connection->is_lingering = true;
 	connection->linger_until_ns = clock_monotonic_ns() + LINGER_NS;
-	event_add(&connection->reading, &moment);
+	return event_add(&connection->reading, &moment) == 0;
 }
 
 /* -EAGAIN: the client does not take more now. */
@@ -181,10 +183,8 @@ static bool send_ready(struct resp_connection *connection)
 	resp_account(connection);
 	if (!has_ended(connection))
 		return true;
-	if (!connection->is_malformed)
-		goto close;
-	linger(connection);
-	return true;
+	if (connection->is_malformed && linger(connection))
+		return true;
 
 close:
 	resp_connection_close(connection);

@@ -99,6 +99,8 @@ size_t resp_pending_bytes(const struct resp_connection *connection);
 bool resp_is_full(struct resp_connection *connection);
 /* Draw on the pool, or give back, as much as the connection holds beyond the floor. */
 void resp_account(struct resp_connection *connection);
+/* Before out is written to: give it a buffer and its bound. */
+void resp_lend(struct resp_connection *connection);
 /* All is sent: leave the output buffer to who comes next. */
 void resp_give_back(struct resp_connection *connection);
 bool resp_is_pool_empty(const struct resp_server *server);

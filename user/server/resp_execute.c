@@ -155,7 +155,8 @@ bool resp_is_pool_empty(const struct resp_server *server)
 void resp_account(struct resp_connection *connection)
 {
 	struct resp_server *server = connection->worker->server;
-	size_t held = connection->in_room + connection->out.room + connection->queued_bytes;
+	size_t held = connection->in_room + connection->out.room + connection->queued_bytes +
+		      connection->awaited * sizeof(struct resp_reply);
 	size_t beyond = held > RESP_FLOOR_BYTES ? held - RESP_FLOOR_BYTES : 0;
 
 	if (beyond == connection->drawn_bytes)
@@ -165,8 +166,8 @@ void resp_account(struct resp_connection *connection)
 	connection->drawn_bytes = beyond;
 }
 
-/* A buffer for replies, if the worker has one to spare: who has sent everything keeps none. */
-static void lend(struct resp_connection *connection)
+/* If the worker has a buffer to spare, that: who has sent everything keeps none. */
+void resp_lend(struct resp_connection *connection)
 {
 	struct resp_worker *worker = connection->worker;
 	struct resp_server *server = worker->server;
@@ -287,7 +288,7 @@ void resp_execute(struct resp_connection *connection, uint8_t *data, size_t leng
 	bool may_go_on;
 	int whole = 1;
 
-	lend(connection);
+	resp_lend(connection);
 	connection->is_executing = true;
 	for (;;) {
 		may_go_on = !resp_is_full(connection) && !connection->is_closing &&

@@ -50,8 +50,11 @@ struct resp_writer *resp_queue_writer(struct resp_connection *connection)
 
 void resp_queue_promote(struct resp_connection *connection)
 {
-	struct resp_reply *first;
+	struct resp_reply *first = TAILQ_FIRST(&connection->queue);
 
+	if (!first || !first->is_done)
+		return;
+	resp_lend(connection);
 	while ((first = TAILQ_FIRST(&connection->queue)) && first->is_done) {
 		resp_write_part(&connection->out, &first->writer);
 		connection->queued_bytes -= first->writer.length;
@@ -78,10 +81,13 @@ struct resp_reply *resp_call_defer(struct resp_call *call)
 {
 	struct resp_connection *connection = call->connection;
 	struct resp_server *server = connection->worker->server;
+	size_t most = server->options.awaited_max;
 	struct resp_reply *reply = NULL;
 
 	assert(!call->deferred);
-	if (connection->awaited < server->options.awaited_max)
+	if (resp_is_pool_empty(server) && most > RESP_FLOOR_BYTES / sizeof(*reply))
+		most = RESP_FLOOR_BYTES / sizeof(*reply);
+	if (connection->awaited < most)
 		reply = new_reply(connection);
 	if (!reply) {
 		resp_write_error(call->writer, "ERR too many replies are awaited");

@@ -99,11 +99,12 @@ static void end(struct resp_worker *worker)
 		for (i = 1; i < server->options.workers; i++)
 			resp_worker_end(&server->workers[i]);
 	}
-	evtimer_add(&worker->grace, &server->grace);
 	for (connection = TAILQ_FIRST(&worker->connections); connection; connection = next) {
 		next = TAILQ_NEXT(connection, link);
 		resp_connection_drain(connection);
 	}
+	if (evtimer_add(&worker->grace, &server->grace))
+		on_grace_over(-1, EV_TIMEOUT, worker);
 	resp_worker_lost(worker);
 }
 
