@@ -41,6 +41,16 @@ static void report(const struct settings *settings)
 		must(settings->prefixes[i].bits <= 128);
 	must(settings->ipv6_prefix >= IPV6_PREFIX_MIN && settings->ipv6_prefix <= IPV6_PREFIX_MAX);
 	must(settings->interface_count <= INTERFACES_MAX);
+	for (i = 0; i < settings->tenant_count; i++)
+		must(tenant_id_is_valid(settings->tenants[i].tenant,
+					strlen(settings->tenants[i].tenant)));
+	for (i = 0; i < settings->trusted_proxy_count; i++)
+		must(settings->trusted_proxies[i].bits <= 128);
+	must(settings->trusted_proxy_count <= TRUSTED_PROXIES_MAX);
+	must(settings->token_count <= ADMIN_TOKENS_MAX && settings->workers <= WORKERS_MAX);
+	must(settings->tenant_slots >= TENANT_SLOTS_MIN &&
+	     (settings->tenant_slots & (settings->tenant_slots - 1)) == 0);
+	must(settings->state[0] == '/' && settings->source_bytes.burst > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

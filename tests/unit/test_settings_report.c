@@ -65,6 +65,16 @@ static const struct warning_row {
 	  "protect: [all]\nrate_limits:\n  per_ip: {packets: {rate: 9, burst: 9}}\n"
 	  "  node: {packets: {rate: 9, burst: 9}}",
 	  "rate_limits.per_ip.packets.rate", "one address may use up all" },
+	{ "one takes all hooks",
+	  "rate_limits: {per_ip: {rate: 9, burst: 9}, node: {rate: 9, burst: 90}}",
+	  "rate_limits.per_ip.hooks.rate", "one address may use up all" },
+	{ "bodies of any size",
+	  "rate_limits: {tenants: {a: {rate: 1, burst: 1}, b: {rate: 1, burst: 1, "
+	  "bytes_per_second: 5}, c: {rate: 1, burst: 1, bytes_per_second: 5}}}",
+	  "rate_limits.tenants.b", "one body of any size, which empties it (2 such limits)" },
+	{ "bodies of any size by default",
+	  "rate_limits: {default: {rate: 1, burst: 1, bytes_per_second: 5}}", "rate_limits.default",
+	  "one body of any size, which empties it (1 such limit)" },
 };
 
 static void the_report_warns_of_what_nobody_means(void **state)
@@ -113,12 +123,111 @@ static void the_printed_report_is_aligned(void **state)
 	settings_free(settings);
 }
 
+static const json_t *find_limit(const json_t *report, const char *scope, const char *meter)
+{
+	const json_t *limits = json_object_get(report, "limits");
+
+	for (size_t i = 0; i < json_array_size(limits); i++) {
+		const json_t *row = json_array_get(limits, i);
+
+		if (strcmp(json_string_value(json_object_get(row, "scope")), scope) == 0 &&
+		    strcmp(json_string_value(json_object_get(row, "meter")), meter) == 0)
+			return row;
+	}
+	fail_msg("no %s of %s", meter, scope);
+	return NULL;
+}
+
+static double number_of(const json_t *row, const char *key)
+{
+	return json_number_value(json_object_get(row, key));
+}
+
+#define TENANTS                                                                           \
+	"rate_limits:\n"                                                                  \
+	"  per_ip: {rate: 50, burst: 100}\n"                                              \
+	"  sources: {default: {bytes_per_second: 1MB}}\n"                                 \
+	"  default: {rate: 100, burst: 200}\n"                                            \
+	"  tenants:\n"                                                                    \
+	"    acme: {rate: 0.5, burst: 2, bytes_per_second: 1000, max_body_bytes: 3000}\n" \
+	"    vip: {unlimited: true}\n"
+
+static void tenants_and_hooks_are_reported_at_their_worst(void **state)
+{
+	struct settings *settings = must_parse(TENANTS);
+	json_t *report = settings_report_json(settings);
+	const json_t *row;
+
+	(void)state;
+	assert_non_null(report);
+	assert_int_equal(json_array_size(json_object_get(report, "limits")), 5);
+	row = find_limit(report, "per_ip", "hooks");
+	assert_true(number_of(row, "most_in_1s") > 149.9 && number_of(row, "most_in_1s") <= 150);
+	assert_true(json_is_null(json_object_get(row, "tenant")));
+	row = find_limit(report, "source", "bytes");
+	assert_true(number_of(row, "burst") == 1000000);
+	row = find_limit(report, "default", "hooks");
+	assert_true(number_of(row, "burst") == 200);
+	row = find_limit(report, "tenant", "hooks");
+	assert_string_equal(json_string_value(json_object_get(row, "tenant")), "acme");
+	assert_true(number_of(row, "most_in_60s") > 31.9 && number_of(row, "most_in_60s") <= 32);
+	/* A body of three bursts costs one. */
+	row = find_limit(report, "tenant", "bytes");
+	assert_true(number_of(row, "most_in_1s") > 5999 && number_of(row, "most_in_1s") < 6001);
+	row = json_object_get(report, "unlimited");
+	assert_int_equal(json_array_size(row), 1);
+	assert_string_equal(json_string_value(json_array_get(row, 0)), "vip");
+	assert_int_equal(json_array_size(json_object_get(report, "warnings")), 0);
+	json_decref(report);
+	settings_free(settings);
+}
+
+static void tenants_are_printed_by_name(void **state)
+{
+	struct settings *settings = must_parse(TENANTS);
+	char text[4096] = "";
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	(void)state;
+	assert_non_null(out);
+	settings_report_print(settings, out);
+	fclose(out);
+	assert_non_null(strstr(text, "\ntenant acme hooks  "));
+	assert_non_null(strstr(text, "\ntenant acme bytes  "));
+	assert_non_null(strstr(text, "\ntenant vip hooks  "));
+	assert_non_null(strstr(text, "    unlimited  "));
+	assert_non_null(strstr(text, "\ndefault hooks  "));
+	assert_non_null(strstr(text, "\nper_ip hooks  "));
+	settings_free(settings);
+}
+
+static void slots_that_are_a_tight_fit_are_warned_of(void **state)
+{
+	static char text[64 * 1024];
+	json_t *report, *warning;
+	struct settings *settings;
+	size_t length = (size_t)sprintf(text, "tenant_slots: 1024\nrate_limits:\n  tenants:\n");
+
+	(void)state;
+	for (int i = 0; i < 769; i++)
+		length += (size_t)sprintf(text + length, "    t%d: {rate: 1, burst: 1}\n", i);
+	settings = must_parse(text);
+	report = settings_report_json(settings);
+	warning = json_array_get(json_object_get(report, "warnings"), 0);
+	assert_string_equal(json_string_value(json_object_get(warning, "key")), "tenant_slots");
+	json_decref(report);
+	settings_free(settings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_report_tells_what_is_enforced),
 		cmocka_unit_test(the_report_warns_of_what_nobody_means),
 		cmocka_unit_test(the_printed_report_is_aligned),
+		cmocka_unit_test(tenants_and_hooks_are_reported_at_their_worst),
+		cmocka_unit_test(tenants_are_printed_by_name),
+		cmocka_unit_test(slots_that_are_a_tight_fit_are_warned_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

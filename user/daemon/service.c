@@ -20,7 +20,12 @@
 #include "server/resp_server.h"
 #include "server/tokens.h"
 
-enum { STOP_GRACE_MS = 5000, ENDPOINT_TEXT_MAX = ADDRESS_TEXT_MAX + 10 };
+enum {
+	STOP_GRACE_MS = 5000,
+	OUTPUT_SOFT_BYTES = 64 << 20,
+	OUTPUT_HARD_BYTES = 128 << 20,
+	ENDPOINT_TEXT_MAX = ADDRESS_TEXT_MAX + 10,
+};
 
 struct service {
 	char *config;
@@ -165,6 +170,9 @@ static int start_resp(struct service *service, const struct settings *settings,
 		.authenticate = authenticate,
 		.notice = notice,
 		.workers = worker_count(settings),
+		/* A client may send a million commands before it reads the first answer. */
+		.output_soft_bytes = OUTPUT_SOFT_BYTES,
+		.output_hard_bytes = OUTPUT_HARD_BYTES,
 		.version = "0.1.0",
 	};
 	char tcp[ENDPOINT_TEXT_MAX];

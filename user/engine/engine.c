@@ -191,6 +191,7 @@ int engine_new(const struct engine_options *options, struct engine **out, struct
 	if (err)
 		goto fail;
 	edge_set(engine, edge);
+	overrides_expire(engine);
 	*out = engine;
 	return 0;
 

@@ -29,6 +29,7 @@ enum {
 	ENGINE_LEASES = 1 << 18,
 	QUEUE_RETRY_MS = 1000,
 	FULL_RETRY_MS = 1000,
+	EXPIRE_AGAIN_MS = 1000,
 };
 
 /* What is asked of before a tenant is known. */
@@ -66,7 +67,9 @@ struct engine {
 	uint64_t gone[QUESTIONS][DECISIONS]; /* counted by readers that were freed */
 
 	unsigned tick;
-	int64_t next_expiry_ms;
+	/* Under change. */
+	int64_t next_expiry_ms; /* of an override; it may be over already; 0: none has an end */
+	int64_t expire_again_ms; /* after the store has failed to */
 	_Atomic uint64_t swept, override_errors, reloads;
 };
 

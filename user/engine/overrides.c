@@ -55,11 +55,6 @@ int overrides_load(struct engine *engine, const struct settings *settings, struc
 	struct loading loading = { .engine = engine };
 	int err = 0;
 
-	/* Those whose time is over do not count, whether they can be taken away now or not. */
-	if (engine->store &&
-	    override_store_expire(engine->store, wall_clock_ms(), NULL, NULL, trouble) &&
-	    engine->warn)
-		engine->warn(trouble->cause, engine->warn_data);
 	if (engine->store)
 		err = override_store_load(engine->store,
 					  &(struct override_visitor){ .entry = add_entry,
@@ -74,7 +69,7 @@ int overrides_load(struct engine *engine, const struct settings *settings, struc
 			trouble_set(trouble, 0, "the limits cannot be made: %s", strerror(-err));
 	}
 	if (!err)
-		engine->next_expiry_ms = limits_next_expiry(*out, wall_clock_ms());
+		engine->next_expiry_ms = limits_next_expiry(*out, 0);
 	free(loading.entries);
 	return err;
 }
@@ -147,7 +142,7 @@ static void free_record(struct override_change *record)
 static void put_in_force(struct engine *engine, struct limits *limits, struct tenant_name tenant,
 			 bool keep_debt)
 {
-	engine->next_expiry_ms = limits_next_expiry(limits, wall_clock_ms());
+	engine->next_expiry_ms = limits_next_expiry(limits, 0);
 	limits_slot_set(&engine->limits, limits);
 	if (!keep_debt)
 		(void)buckets_reset(engine->tenants, tenant.text, tenant.length, clock_monotonic_ns);
@@ -237,38 +232,59 @@ int engine_override_unset(struct engine *engine, struct tenant_name tenant,
 	return err;
 }
 
-static void forget_debt(const char *tenant, void *data)
-{
-	struct engine *engine = data;
+struct forgetting {
+	struct engine *engine;
+	int64_t now_ms;
+};
 
-	(void)buckets_reset(engine->tenants, tenant, strlen(tenant), clock_monotonic_ns);
+static int forget_ended(const struct limits_entry *entry, enum limit_source source, void *data)
+{
+	const struct forgetting *forgetting = data;
+
+	if (source == LIMIT_FROM_OVERRIDE && entry->expires_at_ms &&
+	    entry->expires_at_ms <= forgetting->now_ms)
+		(void)buckets_reset(forgetting->engine->tenants, entry->tenant,
+				    strlen(entry->tenant), clock_monotonic_ns);
+	return 0;
 }
 
-/* An override whose time is over no longer counts from that instant on; here it is only taken away. */
+/* Out of memory, too, what has been taken out of the store, and then its debts. */
+static void end_locked(struct engine *engine, int64_t now_ms)
+{
+	struct limits *current = limits_slot_hold(&engine->limits), *next;
+
+	if (limits_without_expired(current, now_ms, &next)) {
+		limits_release(current);
+		return;
+	}
+	engine->next_expiry_ms = limits_next_expiry(next, 0);
+	limits_slot_set(&engine->limits, next);
+	/* As of the beginning of time: those that have ended count as well. */
+	(void)limits_each(current, 0, forget_ended, &(struct forgetting){ engine, now_ms });
+	limits_release(current);
+}
+
+/*
+ * An override whose time is over no longer counts from that instant on; here it is only taken away.
+ * What cannot be taken out of the store stays in memory, so that it is tried again.
+ */
 void overrides_expire(struct engine *engine)
 {
 	int64_t now_ms = wall_clock_ms();
 	struct trouble trouble = { 0 };
-	struct limits *current, *next;
+	int err = 0;
 
 	(void)pthread_mutex_lock(&engine->change);
-	if (!engine->next_expiry_ms || now_ms < engine->next_expiry_ms)
-		goto out;
-	if (engine->store &&
-	    override_store_expire(engine->store, now_ms, forget_debt, engine, &trouble)) {
-		if (engine->warn)
+	if (engine->next_expiry_ms && now_ms >= engine->next_expiry_ms &&
+	    now_ms >= engine->expire_again_ms) {
+		if (engine->store)
+			err = override_store_expire(engine->store, now_ms, NULL, NULL, &trouble);
+		if (!err)
+			end_locked(engine, now_ms);
+		engine->expire_again_ms = err ? now_ms + EXPIRE_AGAIN_MS : 0;
+		if (err && engine->warn)
 			engine->warn(trouble.cause, engine->warn_data);
-		engine->next_expiry_ms = now_ms + 1000; /* again in a second */
-		goto out;
 	}
-	current = limits_slot_hold(&engine->limits);
-	if (!limits_without_expired(current, now_ms, &next))
-		limits_slot_set(&engine->limits, next);
-	limits_release(current);
-	current = limits_slot_hold(&engine->limits);
-	engine->next_expiry_ms = limits_next_expiry(current, now_ms);
-	limits_release(current);
-out:
 	(void)pthread_mutex_unlock(&engine->change);
 }
 

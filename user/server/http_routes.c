@@ -28,9 +28,9 @@ static const char tenants_path[] = "/v1/tenants/", limit_path[] = "/rate-limit";
 
 /* The busiest first: they are looked through one by one. */
 static const struct http_route routes[] = {
-	{ "GET", "/v1/check", NULL, GUARD_CHECK, false, check_arguments, 
+	{ "GET", "/v1/check", NULL, GUARD_CHECK, false, check_arguments,
 	  http_check_run, http_check_done },
-	{ "POST", "/v1/check", NULL, GUARD_CHECK, true, check_arguments, 
+	{ "POST", "/v1/check", NULL, GUARD_CHECK, true, check_arguments,
 	  http_check_run, http_check_done },
 	{ "GET", "/metrics", NULL, GUARD_NONE, false, no_arguments, http_metrics_run, NULL },
 	{ "GET", "/healthz", NULL, GUARD_NONE, false, no_arguments, http_healthz_run, NULL },
