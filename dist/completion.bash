@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Completion of sluice for bash: commands, options, interfaces, modes and files. Needs nothing but
-# bash. `make install` puts it where bash-completion looks; else: source dist/completion.bash
+# Completion of sluice and sluiced for bash: commands, options, interfaces, modes and files. Needs
+# nothing but bash. `make install` puts it where bash-completion looks; else: source dist/completion.bash
 #
 # Commands and options are listed here and not asked of `sluice --help`, so that Tab never waits.
 
@@ -30,18 +30,24 @@ _sluice_files() {
 # The value of an option; false if the option takes none.
 _sluice_value() {
 	case $1 in
-	-c | --config) _sluice_files -f ;;
+	-c | --config | --socket) _sluice_files -f ;;
 	--bpffs) _sluice_files -d ;;
 	--mode) _sluice_words auto native generic ;;
 	--confirm) _sluice_words 10s 30s 60s ;;
 	-i | --interval) _sluice_words 1s 5s 10s ;;
-	-n | --count | --connections | --packets | --bytes) COMPREPLY=() ;;
+	--ttl) _sluice_words 1h 1d 7d ;;
+	-n | --count | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
+		--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --tenant)
+		COMPREPLY=()
+		;;
 	*) return 1 ;;
 	esac
 }
 
+# _sluice_options COMMAND FIRST: its first word, if there is one.
 _sluice_options() {
-	local all="--bpffs --json --verbose --help"
+	local all="--bpffs --socket --json --verbose --help"
+	local limit="--rate --burst --bytes-per-second --burst-bytes --max-body-bytes --max-queue"
 	case $1 in
 	attach) _sluice_words --config --mode --confirm "$all" ;;
 	detach) _sluice_words --all "$all" ;;
@@ -49,6 +55,15 @@ _sluice_options() {
 	top) _sluice_words --count --interval "$all" ;;
 	monitor) _sluice_words --count "$all" ;;
 	ip) _sluice_words --connections --packets --bytes "$all" ;;
+	tenant)
+		case $2 in
+		set) _sluice_words "$limit" --max-queue-bytes --unlimited --ttl --keep-debt "$all" ;;
+		unset) _sluice_words --keep-debt "$all" ;;
+		hit) _sluice_words --bytes "$all" ;;
+		*) _sluice_words "$all" ;;
+		esac
+		;;
+	audit) _sluice_words --tenant --count "$all" ;;
 	'') _sluice_words --version "$all" ;;
 	*) _sluice_words "$all" ;;
 	esac
@@ -57,9 +72,10 @@ _sluice_options() {
 # _sluice_argument COMMAND FIRST COUNT: the command's first word and how many it has so far.
 _sluice_argument() {
 	case $1 in
-	'') _sluice_words attach detach status stats top monitor ip config ;;
+	'') _sluice_words attach detach status stats top monitor ip tenant audit reload config ;;
 	attach | detach) _sluice_words "$(_sluice_interfaces)" ;;
 	ip) [ "$3" != 0 ] || _sluice_words show reset exempt deny limit clear list ;;
+	tenant) [ "$3" != 0 ] || _sluice_words list show set unset hit ;;
 	config)
 		[ "$3" != 0 ] || _sluice_words check
 		[ "$3" != 1 ] || [ "$2" != check ] || _sluice_files -f
@@ -83,8 +99,10 @@ _sluice() {
 	for ((at = 1; at < COMP_CWORD; at++)); do
 		word=${COMP_WORDS[at]}
 		case $word in
-		-c | --config | --bpffs | --mode | --confirm | -i | --interval | -n | --count | \
-			--connections | --packets | --bytes)
+		-c | --config | --bpffs | --socket | --mode | --confirm | -i | --interval | -n | --count | \
+			--connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
+			--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --ttl | \
+			--tenant)
 			[ "${COMP_WORDS[at + 1]}" != = ] || at=$((at + 1))
 			at=$((at + 1))
 			;;
@@ -100,10 +118,27 @@ _sluice() {
 		esac
 	done
 	case $current in
-	-*) _sluice_options "$command" ;;
+	-*) _sluice_options "$command" "$first" ;;
 	*) _sluice_argument "$command" "$first" "$count" ;;
 	esac
 	return 0
 }
 
+_sluiced() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	COMPREPLY=()
+
+	if [ "$current" = = ]; then
+		current=
+	elif [ "$previous" = = ]; then
+		previous=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $previous in
+	-c | --config) _sluice_files -f ;;
+	*) _sluice_words --config --help --version ;;
+	esac
+	return 0
+}
+
 complete -F _sluice sluice
+complete -F _sluiced sluiced

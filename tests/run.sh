@@ -17,7 +17,7 @@ trap 'rm -f "$log"' EXIT
 run() {
 	local name=$1 start=$SECONDS status ok not_ok skip
 	shift
-	"$@" > "$log" 2>&1 < /dev/null
+	timeout --kill-after=10 "${TEST_SECONDS:-300}" "$@" > "$log" 2>&1 < /dev/null
 	status=$?
 	skip=$(grep -ciE '^ok .*# skip' "$log")
 	ok=$(($(grep -c '^ok ' "$log") - skip))
