@@ -34,16 +34,16 @@
 	"      sha256: 0328587016f9e316b9c31c94f944a2c453e1494a564062b5eab68039" \
 	"c75b58bf\n"
 
-#define LIMITS_YAML                                                                        \
-	"rate_limits:\n"                                                                   \
-	"  default: {rate: 0.001, burst: 1}\n"                                             \
-	"  tenants:\n"                                                                     \
-	"    vip: {unlimited: true}\n"                                                     \
+#define LIMITS_YAML                                                                       \
+	"rate_limits:\n"                                                                  \
+	"  default: {rate: 0.001, burst: 1}\n"                                            \
+	"  tenants:\n"                                                                    \
+	"    vip: {unlimited: true}\n"                                                    \
 	"    acme: {rate: 0.5, burst: 2, bytes_per_second: 1000, max_body_bytes: 64KiB, " \
 	"max_queue: 7}\n"
 
-#define ACME                                                                              \
-	"{\"tenant\":\"acme\",\"rate\":0.5,\"burst\":2,\"bytes_per_second\":1000,"        \
+#define ACME                                                                       \
+	"{\"tenant\":\"acme\",\"rate\":0.5,\"burst\":2,\"bytes_per_second\":1000," \
 	"\"max_body_bytes\":65536,\"max_queue\":7,\"source\":\"config\"}"
 #define ACME_PATH "/v1/tenants/acme/rate-limit"
 
@@ -146,7 +146,7 @@ static inline void client_send(int fd, const char *bytes, size_t count)
 /* The value of a field, or NULL; until the next call. */
 static inline const char *answer_field(const struct answer *answer, const char *name)
 {
-	static char value[1024];
+	static _Thread_local char value[1024];
 	const char *line = answer->head ? strchr(answer->head, '\n') : NULL;
 	size_t length = strlen(name);
 
@@ -239,7 +239,7 @@ static inline void site_ask(const struct site *site, const char *method, const c
 static inline const char *site_say(const struct site *site, const char *method, const char *path,
 				   const char *token, const char *body)
 {
-	static char text[8192];
+	static _Thread_local char text[8192];
 	struct answer answer;
 
 	site_ask(site, method, path, token, body, &answer);
