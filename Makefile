@@ -113,13 +113,22 @@ $(BENCH): $(OUT)/%: $(OUT)/%.o $(BENCH_OBJ) $(OUT)/libinternal.a
 $(LIB_OBJ) $(CLI_OBJ) $(DAEMON_OBJ): | $(GEN)/sluice.skel.h
 $(BPFTEST:=.o) $(BPFTOOLS_OBJ) $(BENCH:=.o) $(BENCH_OBJ): | $(GEN)/sluice.skel.h $(GEN)/sluice_test.skel.h $(PROBES)
 
-# ---- fuzzers: clang's libFuzzer, sources compiled in at once
+# ---- fuzzers: clang's libFuzzer; the sources are compiled once for all of them
 
-$(OUT)/tests/fuzz/%: tests/fuzz/%.c $(LIB_SRC) | $(GEN)/sluice.skel.h
+FUZZ_FLAGS := -std=gnu11 -D_GNU_SOURCE -Wall $(INCLUDES) -O1 -g -MD -MP -fno-sanitize-recover=all
+FUZZ_OBJ   := $(LIB_SRC:%.c=$(OUT)/fuzz/%.o)
+
+$(OUT)/fuzz/%.o: %.c | $(GEN)/sluice.skel.h
 	@mkdir -p $(@D)
-	$(call say,FUZZ,$@)$(CLANG) -std=gnu11 -D_GNU_SOURCE -Wall $(INCLUDES) -O1 -g -MD -MP -MF $@.d \
-		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		$< $(LIB_SRC) $(LDLIBS) -o $@
+	$(call say,FUZZCC,$@)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -c $< -o $@
+
+$(OUT)/fuzz/libinternal.a: $(FUZZ_OBJ)
+	$(call say,AR,$@)rm -f $@ && $(AR) rcs $@ $^
+
+$(OUT)/tests/fuzz/%: tests/fuzz/%.c $(OUT)/fuzz/libinternal.a
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)$(CLANG) $(FUZZ_FLAGS) -MF $@.d -fsanitize=fuzzer,address,undefined \
+		$< $(OUT)/fuzz/libinternal.a $(LDLIBS) -o $@
 
 fuzz: $(FUZZ)
 	@tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ)

@@ -26,7 +26,7 @@ write_config() {
 	  node: {hooks: {rate: 100, burst: 1000}}
 	  default: {rate: 0.001, burst: 2}
 	  tenants:
-	    acme: {rate: 0.001, burst: 3, bytes_per_second: 1000, max_body_bytes: 5000, max_queue: 2}
+	    acme: {rate: 0.001, burst: 3, bytes_per_second: 1, burst_bytes: 1000, max_body_bytes: 5000, max_queue: 2}
 	    free: {unlimited: true}
 	  sources: {default: {bytes_per_second: 1000}}
 	routes: {trusted_proxies: [10.0.0.0/8]}
