@@ -29,6 +29,7 @@ struct engine {
 	bool answers_at_once; /* the answering thread does not wait for the test's word */
 	bool is_ending;
 	size_t may_answer; /* how many questions */
+	bool is_audit_stuck, is_audit_asked;
 };
 
 static const struct gcra_limit limit = { .interval = 1, .capacity = 1, .burst = 7 };
@@ -155,10 +156,15 @@ int engine_audit(struct engine *engine, const struct audit_query *query,
 		 int (*visit)(const struct audit_record *record, void *data), void *data,
 		 struct trouble *trouble)
 {
-	(void)engine;
 	(void)query;
 	(void)visit;
 	(void)data;
+	(void)pthread_mutex_lock(&engine->lock);
+	engine->is_audit_asked = true;
+	(void)pthread_cond_broadcast(&engine->has_changed);
+	while (engine->is_audit_stuck)
+		(void)pthread_cond_wait(&engine->has_changed, &engine->lock);
+	(void)pthread_mutex_unlock(&engine->lock);
 	return trouble_set(trouble, -EIO, "not here");
 }
 
@@ -410,6 +416,46 @@ static void answers_what_was_asked_before_it_stops(void **state)
 	close(fd);
 }
 
+static void hold_audit(bool is_stuck)
+{
+	(void)pthread_mutex_lock(&site.engine->lock);
+	site.engine->is_audit_stuck = is_stuck;
+	(void)pthread_cond_broadcast(&site.engine->has_changed);
+	(void)pthread_mutex_unlock(&site.engine->lock);
+}
+
+/* Each thread of the server is asked, for there are two and each accepts some. */
+static void serves_checks_while_the_disk_is_slow(void **state)
+{
+	static const char unavailable[] = "{\"error\":\"store_unavailable\"}";
+	struct answer answered;
+	int i, slow[3];
+
+	(void)state;
+	hold_audit(true);
+	for (i = 0; i < 3; i++) {
+		slow[i] = client_connect(&site);
+		client_request(slow[i], "GET", "/v1/audit", NULL, NULL, NULL, 0);
+	}
+	(void)pthread_mutex_lock(&site.engine->lock);
+	while (!site.engine->is_audit_asked)
+		(void)pthread_cond_wait(&site.engine->has_changed, &site.engine->lock);
+	(void)pthread_mutex_unlock(&site.engine->lock);
+	let_answer(0, true);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(strncmp(site_say(&site, "GET", "/v1/check?tenant=a", NULL, NULL),
+					 "200 ", 4),
+				 0);
+	hold_audit(false);
+	for (i = 0; i < 3; i++) {
+		client_receive(slow[i], false, &answered);
+		assert_int_equal(answered.status, 503);
+		assert_string_equal(answered.body, unavailable);
+		answer_done(&answered);
+		close(slow[i]);
+	}
+}
+
 #define WITH_SITE(test) cmocka_unit_test_setup_teardown(test, open_site, close_site)
 
 int main(void)
@@ -420,6 +466,7 @@ int main(void)
 		WITH_SITE(lets_many_wait),
 		WITH_SITE(survives_a_client_that_does_not_wait),
 		WITH_SITE(loses_no_answer_that_comes_at_once),
+		WITH_SITE(serves_checks_while_the_disk_is_slow),
 		WITH_SITE(stops_only_when_all_is_answered),
 		WITH_SITE(answers_what_was_asked_before_it_stops),
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The admin routes. A change is made by the engine, which stores it with its audit record before it is
- * in force: so whatever is not a success has changed nothing. These run on the thread of the
- * connection and may wait for the disk.
+ * in force: so whatever is not a success has changed nothing. What waits for the disk or goes through
+ * all tenants is run by the clerk.
  */
 #include "server/http_admin.h"
 

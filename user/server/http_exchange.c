@@ -377,7 +377,16 @@ static void set_aside(struct http_exchange *exchange)
 
 enum MHD_Result http_exchange_proceed(struct http_exchange *exchange)
 {
-	if (!exchange->response && !exchange->is_broken)
+	bool is_over = exchange->response || exchange->is_broken;
+
+	if (!is_over && exchange->route->is_slow) {
+		http_exchange_ask(exchange);
+		/* What it holds is not ours from here on until it has been answered. */
+		http_clerk_give(&exchange->server->clerk, exchange);
+		set_aside(exchange);
+		return MHD_YES;
+	}
+	if (!is_over)
 		exchange->route->run(exchange);
 	if (exchange->response || exchange->is_broken)
 		return send_reply(exchange);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One request and its reply, as those who answer requests see them: no word of libmicrohttpd. An
- * exchange belongs to the thread of its connection, which calls run() of its route; all functions
- * are for that thread, but http_exchange_answered().
+ * exchange belongs to the thread of its connection, which calls run() of its route, or to the
+ * clerk's (http_clerk.h) while that runs a slow one; all functions are for the thread that has it,
+ * but http_exchange_answered().
  *
  * run() either replies or asks the engine. If no answer has come when it returns, the connection is
  * set aside, and run() is called again when it has.
@@ -49,6 +50,7 @@ struct http_route {
 	const char *rest;   /* what stands after it */
 	enum http_guard guard;
 	bool takes_body;
+	bool is_slow; /* may wait, or take long: for the clerk, who has no reader to ask with */
 	const char *const *arguments; /* those that the query may have, up to NULL */
 	void (*run)(struct http_exchange *exchange);
 	void (*done)(struct http_exchange *exchange); /* NULL: nothing to free in state */
@@ -111,6 +113,7 @@ struct http_exchange {
 	bool is_broken;		       /* no memory for a reply: hang up */
 
 	_Atomic int wait; /* enum http_wait */
+	struct http_exchange *next; /* in the clerk's queue */
 	_Alignas(16) unsigned char state[HTTP_STATE_BYTES]; /* of the route; zeroed */
 };
 

@@ -7,6 +7,7 @@
 
 #include <microhttpd.h>
 
+#include "server/http_clerk.h"
 #include "server/http_exchange.h"
 
 struct http_server {
@@ -16,6 +17,7 @@ struct http_server {
 	bool is_local;		/* reached from the host itself only */
 	int listener;		/* -1: none */
 	struct MHD_Daemon *daemon;
+	struct http_clerk clerk;
 	_Atomic bool is_stopping;
 	_Atomic uint64_t noticed_at_ns;
 

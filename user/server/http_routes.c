@@ -28,23 +28,24 @@ static const char tenants_path[] = "/v1/tenants/", limit_path[] = "/rate-limit";
 
 /* The busiest first: they are looked through one by one. */
 static const struct http_route routes[] = {
-	{ "GET", "/v1/check", NULL, GUARD_CHECK, false, check_arguments,
-	  http_check_run, http_check_done },
-	{ "POST", "/v1/check", NULL, GUARD_CHECK, true, check_arguments,
-	  http_check_run, http_check_done },
-	{ "GET", "/metrics", NULL, GUARD_NONE, false, no_arguments, http_metrics_run, NULL },
-	{ "GET", "/healthz", NULL, GUARD_NONE, false, no_arguments, http_healthz_run, NULL },
-	{ "GET", "/readyz", NULL, GUARD_NONE, false, no_arguments, http_readyz_run, NULL },
-	{ "GET", "/v1/rate-limits", NULL, GUARD_READ, false, no_arguments, http_limits_run,
+	{ "GET", "/v1/check", NULL, GUARD_CHECK, false, false, check_arguments, http_check_run,
+	  http_check_done },
+	{ "POST", "/v1/check", NULL, GUARD_CHECK, true, false, check_arguments, http_check_run,
+	  http_check_done },
+	{ "GET", "/metrics", NULL, GUARD_NONE, false, true, no_arguments, http_metrics_run, NULL },
+	{ "GET", "/healthz", NULL, GUARD_NONE, false, false, no_arguments, http_healthz_run, NULL },
+	{ "GET", "/readyz", NULL, GUARD_NONE, false, false, no_arguments, http_readyz_run, NULL },
+	{ "GET", "/v1/rate-limits", NULL, GUARD_READ, false, true, no_arguments, http_limits_run,
 	  NULL },
-	{ "GET", tenants_path, limit_path, GUARD_READ, false, no_arguments, http_limit_get_run,
-	  NULL },
-	{ "PUT", tenants_path, limit_path, GUARD_WRITE, true, change_arguments,
+	{ "GET", tenants_path, limit_path, GUARD_READ, false, false, no_arguments,
+	  http_limit_get_run, NULL },
+	{ "PUT", tenants_path, limit_path, GUARD_WRITE, true, true, change_arguments,
 	  http_limit_put_run, NULL },
-	{ "DELETE", tenants_path, limit_path, GUARD_WRITE, false, removal_arguments,
+	{ "DELETE", tenants_path, limit_path, GUARD_WRITE, false, true, removal_arguments,
 	  http_limit_delete_run, NULL },
-	{ "GET", "/v1/audit", NULL, GUARD_READ, false, audit_arguments, http_audit_run, NULL },
-	{ "POST", "/v1/reload", NULL, GUARD_WRITE, false, no_arguments, http_reload_run, NULL },
+	{ "GET", "/v1/audit", NULL, GUARD_READ, false, true, audit_arguments, http_audit_run, NULL },
+	{ "POST", "/v1/reload", NULL, GUARD_WRITE, false, true, no_arguments, http_reload_run,
+	  NULL },
 };
 
 enum { ROUTES = sizeof(routes) / sizeof(*routes) };

@@ -6,7 +6,7 @@
  * it has accepted; a connection stays with its thread. A thread's engine reader and counters are made
  * when it first needs them and found through a key, without a lock; `lock` guards the list of them,
  * for those who add the counters up, and the count of connections that were set aside. Readers are
- * freed when the threads are gone.
+ * freed when the threads are gone. One thread more, the clerk's, runs what may take long.
  */
 #include "server/http_internal.h"
 
@@ -208,42 +208,54 @@ static int open_listener(struct http_server *server, struct trouble *trouble)
 	return check_exposure(server, server->options.settings->token_count, trouble);
 }
 
-static int start_threads(struct http_server *server, struct trouble *trouble)
+static struct MHD_Daemon *start_library(struct http_server *server)
 {
 	const struct http_server_options *options = &server->options;
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO |
-			 MHD_USE_ERROR_LOG;
-	/* Of a pool of one the library complains. */
-	const struct MHD_OptionItem pool[] = {
+	const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+			       MHD_USE_TURBO | MHD_USE_ERROR_LOG;
+	const unsigned connections_max =
+		options->connections_max ? options->connections_max : CONNECTIONS_DEFAULT;
+	const unsigned idle_timeout_s =
+		options->idle_timeout_s ? options->idle_timeout_s : IDLE_TIMEOUT_S_DEFAULT;
+	const struct MHD_OptionItem more[] = {
+		{ MHD_OPTION_LISTEN_SOCKET, server->listener, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, (intptr_t)connections_max, NULL },
+		{ MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle_timeout_s, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY_BYTES, NULL },
+		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+		/* Of a pool of one it complains. */
 		{ options->workers > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
 		  (intptr_t)options->workers, NULL },
 		{ MHD_OPTION_END, 0, NULL },
 	};
+
+	/* The logger first, so that it hears of the others. */
+	return MHD_start_daemon(flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER,
+				take_log, server, MHD_OPTION_NOTIFY_COMPLETED, end, server,
+				MHD_OPTION_UNESCAPE_CALLBACK, unescape, server, MHD_OPTION_ARRAY,
+				more, MHD_OPTION_END);
+}
+
+static int start_threads(struct http_server *server, struct trouble *trouble)
+{
 	sigset_t all, before;
+	int err;
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	errno = 0;
-	server->daemon = MHD_start_daemon(
-		flags, 0, NULL, NULL, handle, server,
-		/* First, so that it hears of the others. */
-		MHD_OPTION_EXTERNAL_LOGGER, take_log, server,
-		MHD_OPTION_LISTEN_SOCKET, server->listener,
-		MHD_OPTION_NOTIFY_COMPLETED, end, server,
-		MHD_OPTION_UNESCAPE_CALLBACK, unescape, server,
-		MHD_OPTION_CONNECTION_LIMIT,
-		options->connections_max ? options->connections_max : CONNECTIONS_DEFAULT,
-		MHD_OPTION_CONNECTION_TIMEOUT,
-		options->idle_timeout_s ? options->idle_timeout_s : IDLE_TIMEOUT_S_DEFAULT,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_ARRAY, pool, MHD_OPTION_END);
+	err = http_clerk_start(&server->clerk);
+	if (!err) {
+		errno = 0;
+		server->daemon = start_library(server);
+		if (!server->daemon) {
+			err = errno ? -errno : -EIO;
+			server->listener = -1; /* the library has closed it */
+		}
+	}
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (server->daemon)
-		return 0;
-	return trouble_set(trouble, errno ? -errno : -EIO, "the HTTP server's threads cannot be "
-							    "started: %s",
-			   errno ? strerror(errno) : "libmicrohttpd refused");
+	return err ? trouble_set(trouble, err, "the HTTP server's threads cannot be started: %s",
+				 strerror(-err))
+		   : 0;
 }
 
 static int set_up(struct http_server *server, struct trouble *trouble)
@@ -279,6 +291,7 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 	server->listener = -1;
 	(void)pthread_mutex_init(&server->lock, NULL);
 	(void)pthread_cond_init(&server->has_resumed, NULL);
+	http_clerk_init(&server->clerk);
 	err = set_up(server, trouble);
 	if (!err)
 		err = start_threads(server, trouble);
@@ -339,6 +352,7 @@ void http_server_stop(struct http_server *server, uint64_t grace_ms)
 	(void)pthread_mutex_unlock(&server->lock);
 	MHD_stop_daemon(server->daemon);
 	server->daemon = NULL;
+	http_clerk_stop(&server->clerk);
 }
 
 void http_server_free(struct http_server *server)
@@ -358,6 +372,7 @@ void http_server_free(struct http_server *server)
 	}
 	if (server->has_worker_key)
 		(void)pthread_key_delete(server->worker_key);
+	http_clerk_done(&server->clerk);
 	tokens_done(&server->tokens);
 	(void)pthread_cond_destroy(&server->has_resumed);
 	(void)pthread_mutex_destroy(&server->lock);
