@@ -20,13 +20,14 @@
 #include <unistd.h>
 
 static void before_step(void);
-static bool note_swap(const void *word, bool swapped);
+static bool note_swap(const void *word, uint64_t to, bool swapped);
 static int lock_noting_waits(pthread_mutex_t *lock);
 
 #define __atomic_load_n(...) (before_step(), __atomic_load_n(__VA_ARGS__))
 #define __atomic_store_n(...) (before_step(), __atomic_store_n(__VA_ARGS__))
-#define __atomic_compare_exchange_n(word, ...) \
-	note_swap(word, (before_step(), __atomic_compare_exchange_n(word, __VA_ARGS__)))
+#define __atomic_compare_exchange_n(word, from, to, ...) \
+	note_swap(word, to,                              \
+		  (before_step(), __atomic_compare_exchange_n(word, from, to, __VA_ARGS__)))
 #define pthread_mutex_lock lock_noting_waits
 #include "limit/slots.c"
 #include "limit/buckets.c"
@@ -80,8 +81,8 @@ static void before_step(void)
 	if (loses_cpu) {
 		uint64_t drawn = draw();
 
-		if (drawn % (1 << 20) == 0)
-			usleep(50);
+		if (drawn % (1 << 16) == 0)
+			usleep(100);
 		else if (drawn % 512 == 0)
 			sched_yield();
 	} else if (!is_uncounted && between && steps_left-- == 0) {
@@ -92,10 +93,14 @@ static void before_step(void)
 	}
 }
 
-/* A TAT is swapped by a clock that was read after it. */
-static bool note_swap(const void *word, bool swapped)
+/*
+ * A TAT is swapped by a clock that was read after it. Not noted is the end of a life, which is
+ * always another key's: a charge between its hooks and its bytes may end one, and its hooks keep
+ * their date.
+ */
+static bool note_swap(const void *word, uint64_t to, bool swapped)
 {
-	if (swapped)
+	if (swapped && to != SLOT_TAT_DEAD)
 		swapped_ns[(uintptr_t)word % sizeof(struct bucket_slot) / sizeof(uint64_t)] =
 			last_clock_ns;
 	return swapped;
