@@ -199,9 +199,9 @@ static inline struct decision ask_hit(struct world *world, const char *tenant, u
 {
 	struct decision decision = { .remaining = -2 };
 
-	assert_int_equal(engine_hit(world->reader, name_of(tenant), bytes, flags, keep_decision,
-				    &decision),
-			 0);
+	assert_int_equal(
+		engine_hit(world->reader, name_of(tenant), bytes, flags, keep_decision, &decision),
+		0);
 	assert_int_not_equal(decision.remaining, -2);
 	return decision;
 }

@@ -326,8 +326,7 @@ static void *sweep(void *argument)
 
 static struct replayed run(const struct stress *stress)
 {
-	struct shared shared = { .stress = stress,
-				 .limit = limit_of(stress->rate, stress->burst) };
+	struct shared shared = { .stress = stress, .limit = limit_of(stress->rate, stress->burst) };
 	struct reference references[PROBE_KEYS];
 	struct admission_log logs[THREADS];
 	struct worker workers[THREADS];
@@ -337,9 +336,9 @@ static struct replayed run(const struct stress *stress)
 	world_make(&shared.world, stress->sets);
 	fixed_now_ns = 0;
 	for (uint32_t key = 0; key < PROBE_KEYS; key++)
-		references[key] = (struct reference){
-			.tokens = (uint64_t)stress->rate, .period_ns = NS_IN_S, .burst = stress->burst
-		};
+		references[key] = (struct reference){ .tokens = (uint64_t)stress->rate,
+						      .period_ns = NS_IN_S,
+						      .burst = stress->burst };
 	if (stress->sweeps)
 		assert_int_equal(pthread_create(&sweeper, NULL, sweep, &shared), 0);
 	for (unsigned i = 0; i < THREADS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the engine answers: which limit is in force for a tenant and what of it, shares of the queue,
- * the order of what is asked before a body is read, a full table, and the numbers it counts.
+ * What the engine answers: which limit is in force for a tenant and what of it, shares of the
+ * queue, the order of what is asked before a body is read, a full table, and the numbers it counts.
  */
 #include "test.h"
 
@@ -123,20 +123,22 @@ static void what_is_no_tenant_id_is_refused_by_every_function(void **state)
 		struct tenant_name name = name_of(rows[i].id);
 		struct engine_reader *reader = world.reader;
 
-		check_row_equal(&rows[i],
-				engine_hit(reader, name, 0, 0, keep_decision, &decision), -EINVAL);
+		check_row_equal(&rows[i], engine_hit(reader, name, 0, 0, keep_decision, &decision),
+				-EINVAL);
 		check_row_equal(&rows[i], engine_refund(reader, name, 1, 0), -EINVAL);
 		check_row_equal(&rows[i], engine_body_limit(reader, name, &bytes), -EINVAL);
-		check_row_equal(&rows[i],
-				engine_queue_acquire(reader, name, 0, 1, 0, keep_decision, &decision),
-				-EINVAL);
+		check_row_equal(
+			&rows[i],
+			engine_queue_acquire(reader, name, 0, 1, 0, keep_decision, &decision),
+			-EINVAL);
 		check_row_equal(&rows[i], engine_effective(world.engine, name, &entry, &source),
 				-EINVAL);
 		check_row_equal(&rows[i],
 				engine_override_set(world.engine, name, &limit, &change, &trouble),
 				-EINVAL);
 		check_row_equal(&rows[i],
-				engine_override_unset(world.engine, name, &change, &trouble), -EINVAL);
+				engine_override_unset(world.engine, name, &change, &trouble),
+				-EINVAL);
 	}
 	world_end(&world);
 }
@@ -211,10 +213,10 @@ static void a_peek_charges_nothing_and_a_refund_gives_back(void **state)
 /* ---- shares of the queue */
 
 struct queue_step {
-	uint64_t owner;	 /* 0: no more */
+	uint64_t owner;  /* 0: no more */
 	int64_t acquire; /* bytes; -1: release, -2: the owner's connection ends */
-	bool admitted;	 /* or released */
-	size_t lease;	 /* by number, to be released */
+	bool admitted;   /* or released */
+	size_t lease;    /* by number, to be released */
 };
 
 static const struct queue_row {
@@ -223,8 +225,12 @@ static const struct queue_row {
 } queue_rows[] = {
 	{ "two hooks",
 	  "{\"rate\":1,\"burst\":1,\"max_queue\":2}",
-	  { { 1, 1, true, 0 }, { 1, 1, true, 0 }, { 1, 1, false, 0 }, { 1, -1, true, 0 },
-	    { 1, 1, true, 0 }, { 1, 1, false, 0 } } },
+	  { { 1, 1, true, 0 },
+	    { 1, 1, true, 0 },
+	    { 1, 1, false, 0 },
+	    { 1, -1, true, 0 },
+	    { 1, 1, true, 0 },
+	    { 1, 1, false, 0 } } },
 	{ "a hundred bytes",
 	  "{\"rate\":1,\"burst\":1,\"max_queue_bytes\":100}",
 	  { { 1, 60, true, 0 }, { 1, 60, false, 0 }, { 1, 40, true, 0 }, { 1, 1, false, 0 } } },
@@ -233,16 +239,29 @@ static const struct queue_row {
 	  { { 1, 500, true, 0 }, { 1, 1, false, 0 }, { 1, -1, true, 0 }, { 1, 1, true, 0 } } },
 	{ "what was refused counts nothing",
 	  "{\"rate\":1,\"burst\":1,\"max_queue\":2,\"max_queue_bytes\":100}",
-	  { { 1, 60, true, 0 }, { 1, 60, false, 0 }, { 1, 60, false, 0 }, { 1, 40, true, 0 },
+	  { { 1, 60, true, 0 },
+	    { 1, 60, false, 0 },
+	    { 1, 60, false, 0 },
+	    { 1, 40, true, 0 },
 	    { 1, 0, false, 0 } } },
 	{ "twice, and by another",
 	  "{\"rate\":1,\"burst\":1,\"max_queue\":1}",
-	  { { 1, 1, true, 0 }, { 2, -1, false, 0 }, { 2, 1, false, 0 }, { 1, -1, true, 0 },
-	    { 1, -1, false, 0 }, { 2, 1, true, 0 }, { 1, -1, false, 0 }, { 1, 1, false, 0 } } },
+	  { { 1, 1, true, 0 },
+	    { 2, -1, false, 0 },
+	    { 2, 1, false, 0 },
+	    { 1, -1, true, 0 },
+	    { 1, -1, false, 0 },
+	    { 2, 1, true, 0 },
+	    { 1, -1, false, 0 },
+	    { 1, 1, false, 0 } } },
 	{ "with the connection",
 	  "{\"rate\":1,\"burst\":1,\"max_queue\":2}",
-	  { { 1, 1, true, 0 }, { 2, 1, true, 0 }, { 3, 1, false, 0 }, { 1, -2, true, 0 },
-	    { 3, 1, true, 0 }, { 3, 1, false, 0 } } },
+	  { { 1, 1, true, 0 },
+	    { 2, 1, true, 0 },
+	    { 3, 1, false, 0 },
+	    { 1, -2, true, 0 },
+	    { 3, 1, true, 0 },
+	    { 3, 1, false, 0 } } },
 };
 
 static void leases_are_held_to_the_tenants_share(void **state)
@@ -274,8 +293,8 @@ static void leases_are_held_to_the_tenants_share(void **state)
 				continue;
 			}
 			assert_int_equal(engine_queue_acquire(world.reader, name_of("acme"),
-							      (uint64_t)step->acquire, step->owner, 0,
-							      keep_decision, &decision),
+							      (uint64_t)step->acquire, step->owner,
+							      0, keep_decision, &decision),
 					 0);
 			check_row_equal(row, decision.admitted, step->admitted);
 			check_row_equal(row, decision.lease != 0, step->admitted);
@@ -296,8 +315,8 @@ static void a_forgotten_lease_ends_with_its_time(void **state)
 
 	(void)state;
 	world_make(&world, "rate_limits: {default: {rate: 1, burst: 1, max_queue: 1}}\n");
-	assert_int_equal(engine_queue_acquire(world.reader, name_of("acme"), 1, 1, 50, keep_decision,
-					      &decision),
+	assert_int_equal(engine_queue_acquire(world.reader, name_of("acme"), 1, 1, 50,
+					      keep_decision, &decision),
 			 0);
 	assert_true(decision.admitted);
 	pass_ns(50ULL * NS_IN_MS - 1);

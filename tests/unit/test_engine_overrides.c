@@ -25,11 +25,10 @@ static int see_record(const struct audit_record *record, void *data)
 	struct audit_view *view = data;
 
 	if (!view->records++)
-		(void)snprintf(view->newest, sizeof(view->newest), "%s %s %s %s %s%s",
-			       record->actor_kind, record->actor, record->action,
-			       record->before ? record->before : "-",
-			       record->after ? record->after : "-",
-			       record->keep_debt ? " keep_debt" : "");
+		(void)snprintf(
+			view->newest, sizeof(view->newest), "%s %s %s %s %s%s", record->actor_kind,
+			record->actor, record->action, record->before ? record->before : "-",
+			record->after ? record->after : "-", record->keep_debt ? " keep_debt" : "");
 	return 0;
 }
 
@@ -54,7 +53,8 @@ static void it_lives_from_set_over_a_restart_until_it_is_unset(void **state)
 	assert_int_equal(admitted_of(&world, "acme", 5), 1);
 	assert_int_equal(set_override(&world, "acme", BURST_OF_TWO, 0, false), 0);
 	view = audit_of(&world);
-	assert_string_equal(view.newest, "peer 1000:42 set {\"rate\":0.001,\"burst\":1} " BURST_OF_TWO);
+	assert_string_equal(view.newest,
+			    "peer 1000:42 set {\"rate\":0.001,\"burst\":1} " BURST_OF_TWO);
 	assert_int_equal(admitted_of(&world, "acme", 5), 2);
 	world_restart(&world);
 	assert_int_equal(source_of(&world, "acme", &entry), LIMIT_FROM_OVERRIDE);
@@ -111,7 +111,8 @@ static void debts_are_forgotten_unless_they_are_kept(void **state)
 
 		world_make_lasting(&world, yaml);
 		assert_int_equal(admitted_of(&world, "acme", 5), 1);
-		assert_int_equal(set_override(&world, "acme", BURST_OF_TWO, 0, row->keep_at_set), 0);
+		assert_int_equal(set_override(&world, "acme", BURST_OF_TWO, 0, row->keep_at_set),
+				 0);
 		view = audit_of(&world);
 		check_row_equal(row, strstr(view.newest, "keep_debt") != NULL, row->keep_at_set);
 		check_row_equal(row, admitted_of(&world, "acme", 5), row->after_set);

@@ -49,8 +49,8 @@ static uint64_t spend_source(struct world *world, const char *source)
 {
 	struct decision decision;
 
-	assert_int_equal(engine_source_bytes(world->reader, source, strlen(source), 1, keep_decision,
-					     &decision),
+	assert_int_equal(engine_source_bytes(world->reader, source, strlen(source), 1,
+					     keep_decision, &decision),
 			 0);
 	if (!decision.admitted)
 		return 0;
@@ -117,12 +117,12 @@ static void what_was_not_declared_is_charged_when_it_was_read(void **state)
 	(void)state;
 	world_make(&world, yaml);
 	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_OK);
-	assert_int_equal(engine_source_bytes(world.reader, "hook", 4, 900, keep_decision, &decision),
-			 0);
+	assert_int_equal(
+		engine_source_bytes(world.reader, "hook", 4, 900, keep_decision, &decision), 0);
 	assert_true(decision.admitted);
 	assert_int_equal(decision.remaining, 100);
-	assert_int_equal(engine_source_bytes(world.reader, "hook", 4, 200, keep_decision, &decision),
-			 0);
+	assert_int_equal(
+		engine_source_bytes(world.reader, "hook", 4, 200, keep_decision, &decision), 0);
 	assert_int_equal(decision.reason, DECISION_SOURCE);
 	assert_int_equal(decision.retry_after_ms, 100);
 	/* More than a second's worth: when nothing is owed, and then it takes all. */
@@ -168,10 +168,9 @@ static void an_address_is_that_of_the_client(void **state)
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct row *row = &rows[i];
 
-		check_row_equal(row,
-				try_preread(&world, row->peer, "hook", -1, row->forwarded,
-					    &decision),
-				row->client ? 0 : -EINVAL);
+		check_row_equal(
+			row, try_preread(&world, row->peer, "hook", -1, row->forwarded, &decision),
+			row->client ? 0 : -EINVAL);
 		if (!row->client)
 			continue;
 		format_address(&decision.client, expected);

@@ -18,11 +18,10 @@ enum { OPERATIONS = 400000 };
 /* 20000 a second are one in 50 us, to the nanosecond. */
 enum { THREADS = 4, BURST = 20, INTERVAL_NS = 50000 };
 
-static const char *const yaml =
-	"rate_limits:\n"
-	"  per_ip: {rate: 20000, burst: 20}\n"
-	"  default: {rate: 20000, burst: 20}\n"
-	"tenant_slots: 1024\n";
+static const char *const yaml = "rate_limits:\n"
+				"  per_ip: {rate: 20000, burst: 20}\n"
+				"  default: {rate: 20000, burst: 20}\n"
+				"tenant_slots: 1024\n";
 
 /* The same limit from elsewhere; and a node's, which is asked instead of an address. */
 static const char *const other_yaml =
@@ -131,9 +130,9 @@ static void *change(void *argument)
 			(void)set_override(&shared->world, "globex", SAME_LIMIT, 1, false);
 			(void)unset_override(&shared->world, "acme", keep_debt);
 		}
-		assert_int_equal(engine_reload(shared->world.engine, shared->settings[turn % 2],
-					       &trouble),
-				 0);
+		assert_int_equal(
+			engine_reload(shared->world.engine, shared->settings[turn % 2], &trouble),
+			0);
 		sched_yield();
 	}
 	return NULL;
@@ -219,8 +218,9 @@ static void no_change_lets_anybody_have_more_than_the_limit(void **state)
 
 static void the_replay_sees_debts_that_are_forgotten(void **state)
 {
-	static const struct stress stress = { "a tenant, debts forgotten", yaml, other_yaml,
-					      ask_tenant, true, true };
+	static const struct stress stress = {
+		"a tenant, debts forgotten", yaml, other_yaml, ask_tenant, true, true
+	};
 
 	(void)state;
 	assert_true(run(&stress).excess > 0);

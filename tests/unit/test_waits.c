@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Waiting exactly as long as a refusal says is enough, and a nanosecond less is not (a tick less,
- * where those are longer): for a thousand limits drawn over the whole range, in each table that says
- * how long to wait.
+ * where those are longer): for a thousand limits drawn over the whole range, in each table that
+ * says how long to wait.
  */
 #include "test.h"
 
@@ -105,13 +105,15 @@ static bool charge(struct bucket_charge *charge, uint32_t key, uint64_t *wait_ns
 static bool take_hooks(uint32_t key, const struct gcra_limit *limit, uint64_t tokens,
 		       uint64_t *wait_ns)
 {
-	return charge(&(struct bucket_charge){ .hooks = limit, .hook_tokens = tokens }, key, wait_ns);
+	return charge(&(struct bucket_charge){ .hooks = limit, .hook_tokens = tokens }, key,
+		      wait_ns);
 }
 
 static bool take_bytes(uint32_t key, const struct gcra_limit *limit, uint64_t tokens,
 		       uint64_t *wait_ns)
 {
-	return charge(&(struct bucket_charge){ .bytes = limit, .byte_tokens = tokens }, key, wait_ns);
+	return charge(&(struct bucket_charge){ .bytes = limit, .byte_tokens = tokens }, key,
+		      wait_ns);
 }
 
 /* Both at once: the wait is that of the slower, here of the bytes. */
@@ -195,7 +197,8 @@ static bool take_cell(uint32_t key, const struct gcra_limit *limit, uint64_t tok
 static const struct table tables[] = {
 	{ "hooks", make_buckets, free_buckets, take_hooks, BUCKET_WHOLE, 1e8, 1e6 },
 	{ "bytes", make_buckets, free_buckets, take_bytes, BUCKET_WHOLE_BYTES, 1e11, 1e12 },
-	{ "hooks and bytes", make_buckets, free_buckets, take_both, BUCKET_WHOLE_BYTES, 1e11, 1e12 },
+	{ "hooks and bytes", make_buckets, free_buckets, take_both, BUCKET_WHOLE_BYTES, 1e11,
+	  1e12 },
 	{ "addresses", make_addresses, free_addresses, take_address, BUCKET_WORD, 1e7, 1e6 },
 	{ "CL.THROTTLE", make_cells, free_cells, take_cell, BUCKET_WHOLE, 1e8, 1e6 },
 };
