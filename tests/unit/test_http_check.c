@@ -311,6 +311,7 @@ static void speaks_to_nginx(void **state)
 			check_row_text(&rows[i], meant, rows[i].meant);
 		if (meant && strcmp(meant, "429") == 0)
 			check_row(&rows[i], answer_field(&answer, "Retry-After") != NULL);
+		check_row(&rows[i], (answer.body_length > 0) == (meant && strcmp(meant, "400") == 0));
 		answer_done(&answer);
 	}
 }

@@ -234,6 +234,12 @@ static void add_field(struct http_exchange *exchange, const char *name, const ch
 void http_reply(struct http_exchange *exchange, unsigned status, const char *type,
 		const char *body, size_t length)
 {
+	/* nginx shows its client none of it, and closes a connection on which a body would follow. A
+	 * question that was put wrong is one to be read by a person. */
+	if (exchange->is_for_nginx && status != STATUS_BAD_REQUEST) {
+		length = 0;
+		type = NULL;
+	}
 	/* It is not written to: the library lacks a const. */
 	exchange->response =
 		MHD_create_response_from_buffer(length, (void *)body, MHD_RESPMEM_MUST_COPY);

@@ -106,7 +106,7 @@ struct http_exchange {
 	bool is_too_large; /* the body, which is not kept then */
 
 	/* Say 403 for whatever is not 200, and what it would be in X-RL-Status: nginx lets no other
-	 * status of a subrequest through. */
+	 * status of a subrequest through. And say it without a body. */
 	bool is_for_nginx;
 	struct MHD_Response *response; /* NULL: none yet */
 	unsigned status;	       /* before is_for_nginx */
