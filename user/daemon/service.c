@@ -3,16 +3,19 @@
 #include "daemon/service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/parse.h"
 #include "daemon/log.h"
 #include "dataplane/attach.h"
+#include "dataplane/object.h"
 #include "dataplane/tenants.h"
 #include "engine/engine.h"
 #include "server/http_server.h"
@@ -29,6 +32,8 @@ enum {
 
 struct service {
 	char *config;
+	pthread_mutex_t reloading; /* one configuration at a time, whole, comes into force */
+	int state_fd; /* the folder of what outlives the daemon, locked while this one runs; or -1 */
 	struct tenant_map tenants; /* zero: memory of the engine's own */
 	struct engine *engine;
 	struct resp_commands commands;
@@ -48,19 +53,32 @@ static void notice(void *context, const char *text)
 	warn(text, context);
 }
 
-/* The folder of what outlives the daemon, made if its parent is there. */
-static int open_state(const char *state, char database[PATH_MAX], struct trouble *trouble)
+/* The folder of what outlives the daemon, made if its parent is there; ours alone while we run. */
+static int open_state(struct service *service, const char *state, char database[PATH_MAX],
+		      struct trouble *trouble)
 {
-	if (mkdir(state, 0750) && errno != EEXIST) {
-		int err = -errno;
+	int err;
 
+	if (snprintf(database, PATH_MAX, "%s/sluice.db", state) >= PATH_MAX)
+		return trouble_set(trouble, -ENAMETOOLONG, "%s is too long", state);
+	if (mkdir(state, 0750) && errno != EEXIST) {
+		err = -errno;
 		trouble_set(trouble, 0, "cannot make %s: %s", state, strerror(-err));
 		trouble_advise(trouble, "make it, or name another with `state` in the configuration");
 		return err;
 	}
-	if (snprintf(database, PATH_MAX, "%s/sluice.db", state) >= PATH_MAX)
-		return trouble_set(trouble, -ENAMETOOLONG, "%s is too long", state);
-	return 0;
+	service->state_fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (service->state_fd >= 0 && !flock(service->state_fd, LOCK_EX | LOCK_NB))
+		return 0;
+	err = -errno;
+	if (err == -EWOULDBLOCK) {
+		trouble_set(trouble, 0, "%s is in use by another sluiced", database);
+		trouble_advise(trouble, "stop that one, or name another folder with `state`");
+	} else {
+		trouble_set(trouble, 0, "cannot lock %s: %s", state, strerror(-err));
+		trouble_advise(trouble, "let this user read it, or name another folder with `state`");
+	}
+	return err;
 }
 
 static struct service *service_of(void *context)
@@ -104,11 +122,8 @@ static void endpoint_text(const struct setting_endpoint *endpoint, char text[END
 static int attach(const struct settings *settings, struct pins *pins, struct trouble *trouble)
 {
 	struct attach_result result = { 0 };
-	int err;
+	int err = attach_all(pins, settings, NULL, NULL, &result, trouble);
 
-	if (!settings->interface_count)
-		return 0;
-	err = attach_all(pins, settings, NULL, NULL, &result, trouble);
 	for (size_t at = 0; !err && at < result.count; at++)
 		log_line(LOG_LEVEL_INFO, "%s: %s in %s mode%s%s", result.interfaces[at].name,
 			 result.interfaces[at].renewed ? "renewed" : "attached",
@@ -118,23 +133,39 @@ static int attach(const struct settings *settings, struct pins *pins, struct tro
 	return err;
 }
 
-/* What needs BPF: the programs, and the map that debts outlive us in. */
-static int start_dataplane(struct service *service, const struct settings *settings,
-			   struct trouble *trouble)
+static int lock_pins(const struct settings *settings, struct pins *pins, struct trouble *trouble)
+{
+	int err = pins_init(pins, settings->bpffs, trouble);
+
+	if (!err)
+		err = pins_lock(pins, true, trouble);
+	return err;
+}
+
+/* For who has not the permission there is another way than to get it. */
+static int advise_without(int err, struct trouble *trouble)
+{
+	if (err == -EPERM || err == -EACCES)
+		trouble_advise(trouble,
+			       "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON; or set "
+			       "`dataplane: off` to hold tenants alone, with debts in memory");
+	return err;
+}
+
+/* The map that debts outlive us in. */
+static int open_tenants(struct service *service, const struct settings *settings,
+			struct trouble *trouble)
 {
 	struct pins pins;
 	int err;
 
 	if (settings->no_dataplane)
 		return 0;
-	err = pins_init(&pins, settings->bpffs, trouble);
-	if (!err)
-		err = pins_lock(&pins, true, trouble);
+	object_set_verbose(false);
+	err = lock_pins(settings, &pins, trouble);
 	if (err)
-		return err;
+		return advise_without(err, trouble);
 	err = tenant_map_open(&service->tenants, &pins, settings->tenant_slots, trouble);
-	if (!err)
-		err = attach(settings, &pins, trouble);
 	pins_unlock(&pins);
 	if (!err && service->tenants.adopted)
 		log_line(LOG_LEVEL_INFO, "debts of tenants in %s are kept", pins.daemon);
@@ -142,7 +173,22 @@ static int start_dataplane(struct service *service, const struct settings *setti
 		log_line(LOG_LEVEL_WARNING,
 			 "%s keeps its %zu slots; to have tenant_slots: %u, stop and remove that folder",
 			 pins.daemon, service->tenants.count, settings->tenant_slots);
-	return err;
+	return advise_without(err, trouble);
+}
+
+static int apply_dataplane(const struct settings *settings, struct trouble *trouble)
+{
+	struct pins pins;
+	int err;
+
+	if (settings->no_dataplane || !settings->interface_count)
+		return 0;
+	err = lock_pins(settings, &pins, trouble);
+	if (err)
+		return advise_without(err, trouble);
+	err = attach(settings, &pins, trouble);
+	pins_unlock(&pins);
+	return advise_without(err, trouble);
 }
 
 static int start_engine(struct service *service, const struct settings *settings,
@@ -235,6 +281,8 @@ int service_start(const char *config, struct settings *settings, struct service 
 
 	if (!service)
 		return trouble_set(trouble, -ENOMEM, "out of memory");
+	service->state_fd = -1;
+	(void)pthread_mutex_init(&service->reloading, NULL);
 	err = tokens_init(&service->tokens);
 	if (err) {
 		free(service);
@@ -247,11 +295,14 @@ int service_start(const char *config, struct settings *settings, struct service 
 			goto fail;
 		}
 	}
-	err = open_state(settings->state, database, trouble);
+	/* Before the first thing that others see, all that only one daemon may have is ours. */
+	err = open_state(service, settings->state, database, trouble);
 	if (!err)
-		err = start_dataplane(service, settings, trouble);
+		err = open_tenants(service, settings, trouble);
 	if (!err)
 		err = start_engine(service, settings, database, trouble);
+	if (!err)
+		err = apply_dataplane(settings, trouble);
 	if (!err)
 		err = tokens_set(&service->tokens, settings->tokens, settings->token_count);
 	if (!err)
@@ -273,26 +324,8 @@ void service_tick(struct service *service)
 	engine_tick(service->engine);
 }
 
-static int reload_dataplane(const struct settings *settings, struct trouble *trouble)
+static int reload(struct service *service, struct trouble *trouble)
 {
-	struct pins pins;
-	int err;
-
-	if (settings->no_dataplane || !settings->interface_count)
-		return 0;
-	err = pins_init(&pins, settings->bpffs, trouble);
-	if (!err)
-		err = pins_lock(&pins, true, trouble);
-	if (err)
-		return err;
-	err = attach(settings, &pins, trouble);
-	pins_unlock(&pins);
-	return err;
-}
-
-int service_reload(void *data, struct trouble *trouble)
-{
-	struct service *service = data;
 	struct settings_error error = { 0 };
 	struct settings *settings;
 	int err = settings_load(service->config, &settings, &error);
@@ -303,7 +336,7 @@ int service_reload(void *data, struct trouble *trouble)
 		log_line(LOG_LEVEL_ERROR, "the old configuration stays in force: %s", trouble->cause);
 		return err;
 	}
-	err = reload_dataplane(settings, trouble);
+	err = apply_dataplane(settings, trouble);
 	if (!err)
 		err = engine_reload(service->engine, settings, trouble);
 	if (!err && service->http)
@@ -315,6 +348,17 @@ int service_reload(void *data, struct trouble *trouble)
 		log_line(LOG_LEVEL_ERROR, "the old configuration stays in force: %s", trouble->cause);
 	else
 		log_line(LOG_LEVEL_INFO, "%s is in force", service->config);
+	return err;
+}
+
+int service_reload(void *data, struct trouble *trouble)
+{
+	struct service *service = data;
+	int err;
+
+	(void)pthread_mutex_lock(&service->reloading);
+	err = reload(service, trouble);
+	(void)pthread_mutex_unlock(&service->reloading);
 	return err;
 }
 
@@ -332,6 +376,9 @@ void service_stop(struct service *service)
 	engine_free(service->engine);
 	tenant_map_close(&service->tenants);
 	tokens_done(&service->tokens);
+	if (service->state_fd >= 0)
+		(void)close(service->state_fd);
+	(void)pthread_mutex_destroy(&service->reloading);
 	free(service->config);
 	free(service);
 }

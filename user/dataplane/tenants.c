@@ -6,8 +6,10 @@
 #include "dataplane/tenants.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -117,6 +119,25 @@ static int open_pinned(struct tenant_map *map, const struct pins *pins, struct t
 	return err ? refuse("map", path, err, trouble) : 0;
 }
 
+/* One daemon at a time has the map: the lock is on its folder, and goes with the process. */
+static int lock(struct tenant_map *map, const struct pins *pins, struct trouble *trouble)
+{
+	int err;
+
+	map->lock_fd = open(pins->daemon, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (map->lock_fd < 0)
+		return refuse("open", pins->daemon, -errno, trouble);
+	if (!flock(map->lock_fd, LOCK_EX | LOCK_NB))
+		return 0;
+	err = -errno;
+	(void)close(map->lock_fd);
+	if (err != -EWOULDBLOCK)
+		return refuse("lock", pins->daemon, err, trouble);
+	trouble_set(trouble, 0, "%s is in use by another sluiced", pins->daemon);
+	trouble_advise(trouble, "stop that one, or name another folder with `bpffs`");
+	return err;
+}
+
 int tenant_map_open(struct tenant_map *map, const struct pins *pins, size_t slots,
 		    struct trouble *trouble)
 {
@@ -125,12 +146,21 @@ int tenant_map_open(struct tenant_map *map, const struct pins *pins, size_t slot
 	*map = (struct tenant_map){ .adopted = !access(pins->daemon, F_OK) };
 	if (!map->adopted)
 		err = make(pins, slots, trouble);
-	return err ? err : open_pinned(map, pins, trouble);
+	if (!err)
+		err = lock(map, pins, trouble);
+	if (err)
+		return err;
+	err = open_pinned(map, pins, trouble);
+	if (err)
+		(void)close(map->lock_fd);
+	return err;
 }
 
 void tenant_map_close(struct tenant_map *map)
 {
-	if (map->slots)
+	if (map->slots) {
 		(void)munmap(map->slots, map->count * sizeof(*map->slots));
+		(void)close(map->lock_fd);
+	}
 	*map = (struct tenant_map){};
 }

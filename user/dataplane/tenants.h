@@ -16,11 +16,13 @@ struct tenant_map {
 	size_t count;
 	struct siphash_key secret; /* that the slots were filled under */
 	bool adopted;		   /* left by an earlier daemon */
+	int lock_fd;		   /* while there are slots */
 };
 
 /*
  * Open what is pinned, or make it with so many slots and pin it. What is there keeps its size; *map
- * says which. Wants the lock. 0, or -errno with *trouble.
+ * says which. Wants the lock of the pins. -EWOULDBLOCK: another process has it open. 0, or -errno
+ * with *trouble.
  */
 int tenant_map_open(struct tenant_map *map, const struct pins *pins, size_t slots,
 		    struct trouble *trouble);
