@@ -236,6 +236,22 @@ static void memory_that_does_not_fit_is_refused(void **state)
 	free(memory);
 }
 
+/* A table of millions costs no memory before there are keys: a store would end the test here. */
+static void memory_that_is_zero_is_not_written(void **state)
+{
+	enum { MANY = 1 << 16 };
+	size_t bytes = MANY * sizeof(struct bucket_slot);
+	struct buckets *buckets;
+	void *memory = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(buckets_new(memory, MANY, &test_secret, real_clock(), &buckets), 0);
+	assert_int_equal(buckets_count(buckets), 0);
+	buckets_free(buckets);
+	assert_int_equal(munmap(memory, bytes), 0);
+}
+
 static int make_limits(void **state)
 {
 	(void)state;
@@ -251,6 +267,7 @@ int main(void)
 		cmocka_unit_test(memory_of_any_contents_is_put_in_order),
 		cmocka_unit_test(key_that_stands_twice_keeps_the_greater_debts),
 		cmocka_unit_test(memory_that_does_not_fit_is_refused),
+		cmocka_unit_test(memory_that_is_zero_is_not_written),
 	};
 
 	return cmocka_run_group_tests_name("buckets, killed", tests, make_limits, NULL);

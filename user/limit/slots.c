@@ -368,11 +368,21 @@ static void clear(struct bucket_slot *slot, uint64_t hash)
 	slot->hash = hash;
 }
 
+/* As fresh memory is. It is left alone, so that pages which nobody needs yet are never made. */
+static bool is_untouched(const struct bucket_slot *slot)
+{
+	static const struct bucket_slot untouched;
+
+	return !memcmp(slot, &untouched, sizeof(untouched));
+}
+
 /* What one slot says by itself. A bucket that was being dropped is put back as the full one it was.
  */
 static void repair(const struct slots *slots, struct bucket_slot *slot, unsigned number,
 		   uint64_t now_ns)
 {
+	if (is_untouched(slot))
+		return;
 	if (!is_whole(slots, slot, number)) {
 		clear(slot, slot->hash == SLOT_EMPTY ? SLOT_EMPTY : SLOT_DROPPED);
 		return;
