@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "dataplane/maps.h"
 #include "dataplane/pins.h"
+#include "dataplane/words.h"
 
 #define CONFIG_DEFAULT "/etc/sluice/sluice.yaml"
 
@@ -63,10 +64,6 @@ int print_json(json_t *value);
 
 /* The same on one line, for streams. */
 void print_json_line(json_t *value);
-
-/* Words for reasons and notes, as they stand in JSON: `ip_packets`. */
-const char *reason_name(enum reason reason);
-const char *note_name(enum note note);
 
 /* The whole set of counters as the contract in docs/operations.md has it. */
 json_t *counters_json(const struct counter counters[REASONS]);

@@ -63,48 +63,6 @@ void print_json_line(json_t *value)
 	json_decref(value);
 }
 
-static const char *const reasons[REASONS] = {
-	[REASON_NO_CONFIG] = "no_config",
-	[REASON_NOT_IP] = "not_ip",
-	[REASON_UNPARSED] = "unparsed",
-	[REASON_CONTROL] = "control",
-	[REASON_UNPROTECTED] = "unprotected",
-	[REASON_EXEMPT] = "exempt",
-	[REASON_ADMITTED] = "admitted",
-	[REASON_DENY] = "deny",
-	[REASON_IP_CONNECTIONS] = "ip_connections",
-	[REASON_IP_PACKETS] = "ip_packets",
-	[REASON_IP_BYTES] = "ip_bytes",
-	[REASON_IP_SET_FULL] = "ip_set_full",
-	[REASON_IP_TRIES] = "ip_tries",
-	[REASON_NODE_CONNECTIONS] = "node_connections",
-	[REASON_NODE_PACKETS] = "node_packets",
-	[REASON_NODE_BYTES] = "node_bytes",
-};
-
-static const char *const notes_names[NOTES] = {
-	[NOTE_SET_FULL_SHARED] = "set_full_shared",
-	[NOTE_SET_FULL_ADMITTED] = "set_full_admitted",
-	[NOTE_NODE_TRIES] = "node_tries",
-	[NOTE_SPENT_IN_VAIN] = "spent_in_vain",
-	[NOTE_CLAMPED] = "clamped",
-	[NOTE_EVENT_LOST] = "event_lost",
-	[NOTE_EVENT_SAMPLED_OUT] = "event_sampled_out",
-	[NOTE_OFFENDER_LOST] = "offender_lost",
-	[NOTE_SWEPT] = "swept",
-	[NOTE_SWEEPS] = "sweeps",
-};
-
-const char *reason_name(enum reason reason)
-{
-	return reason < REASONS ? reasons[reason] : "unknown";
-}
-
-const char *note_name(enum note note)
-{
-	return note < NOTES ? notes_names[note] : "unknown";
-}
-
 static json_t *amount(uint64_t packets, uint64_t bytes)
 {
 	return json_pack("{sI sI}", "packets", (json_int_t)packets, "bytes", (json_int_t)bytes);
@@ -121,7 +79,7 @@ static json_t *refusals(const struct counter counters[REASONS], bool would)
 		uint64_t here = would ? counter->would_packets : counter->packets;
 		uint64_t here_bytes = would ? counter->would_bytes : counter->bytes;
 
-		json_object_set_new(object, reasons[reason], amount(here, here_bytes));
+		json_object_set_new(object, reason_name(reason), amount(here, here_bytes));
 		if (reason == REASON_DENY)
 			continue;
 		packets[reason >= REASON_NODE_CONNECTIONS] += here;
@@ -137,7 +95,7 @@ json_t *counters_json(const struct counter counters[REASONS])
 	json_t *object = json_object();
 
 	for (int reason = 0; reason < REASON_FIRST_REFUSAL; reason++)
-		json_object_set_new(object, reasons[reason],
+		json_object_set_new(object, reason_name(reason),
 				    amount(counters[reason].packets, counters[reason].bytes));
 	json_object_set_new(object, "refused", refusals(counters, false));
 	json_object_set_new(object, "would_refuse", refusals(counters, true));
@@ -149,6 +107,6 @@ json_t *notes_json(const uint64_t notes[NOTES])
 	json_t *object = json_object();
 
 	for (int note = 0; note < NOTES; note++)
-		json_object_set_new(object, notes_names[note], json_integer((json_int_t)notes[note]));
+		json_object_set_new(object, note_name(note), json_integer((json_int_t)notes[note]));
 	return object;
 }
