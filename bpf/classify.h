@@ -87,13 +87,20 @@ SLUICE_INLINE bool is_protected(const struct config_slot *slot, const struct pac
 	}
 }
 
-/* REASON_ADMITTED: to be charged against *limits, which may be NULL for none per address. */
+/* What an address is held to. */
+struct held_to {
+	const struct gcra_limit *limits; /* METERS of them; NULL: nothing */
+	__u32 dry;			 /* bits 1 << enum meter */
+};
+
+/* REASON_ADMITTED: to be charged. */
 SLUICE_INLINE enum reason classify(const struct config_slot *slot, __u32 active,
-				   const struct packet *packet, const struct gcra_limit **limits)
+				   const struct packet *packet, struct held_to *held)
 {
 	const struct prefix_rule *rule;
 
-	*limits = slot->flags & CONFIG_LIMITS_IP ? slot->ip : 0;
+	held->limits = slot->flags & CONFIG_LIMITS_IP ? slot->ip : 0;
+	held->dry = slot->dry_ip;
 	if (packet->flags & PACKET_CONTROL)
 		return REASON_CONTROL;
 	rule = find_prefix(slot, active, &packet->source);
@@ -102,8 +109,10 @@ SLUICE_INLINE enum reason classify(const struct config_slot *slot, __u32 active,
 			return REASON_DENY;
 		if (rule->action == PREFIX_EXEMPT)
 			return REASON_EXEMPT;
-		if (rule->action == PREFIX_LIMIT)
-			*limits = rule->limit;
+		if (rule->action == PREFIX_LIMIT) {
+			held->limits = rule->limit;
+			held->dry = rule->dry;
+		}
 	}
 	return is_protected(slot, packet, active) ? REASON_ADMITTED : REASON_UNPROTECTED;
 }

@@ -52,6 +52,13 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, INTERFACE_COUNTERS);
+	__type(key, __u32);
+	__type(value, struct interface_counter);
+} interface_counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, NOTES);
 	__type(key, __u32); /* enum note */
 	__type(value, __u64);
@@ -76,7 +83,31 @@ struct {
 	__uint(max_entries, EVENTS_BYTES);
 } events SEC(".maps");
 
+/* Written by the daemon only; bpf/shed.h looks at them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, IP_SETS);
+	__type(key, __u32);
+	__type(value, struct bucket_set);
+} hook_buckets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct hooks);
+} hooks SEC(".maps");
+
 /* Written by userspace only, from here on down. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, INTERFACES_ATTACHED_MAX);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct interface_record);
+} interfaces SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

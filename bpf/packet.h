@@ -43,9 +43,11 @@ struct packet {
 	union address source;
 	union address destination;
 	__u32 bytes;	 /* from the IP header to the end of the frame, all of its fragments */
-	__u32 ip_offset; /* of the IP header in the frame */
+	__u32 segments;	 /* packets on the wire that it stands for; whoever gives the frame knows */
 	__u32 at;	 /* how far it has been read, from the start of the frame */
 	__u32 left;	 /* how much the IP header declares beyond that */
+	__u16 ip_offset; /* of the IP header in the frame */
+	__u16 transport; /* of the TCP or UDP header; 0: it was not read */
 	__u16 source_port; /* host order; 0 if there is none or it cannot be seen */
 	__u16 destination_port;
 	__u8 protocol; /* enum ip_protocol, after extension headers */
@@ -176,6 +178,9 @@ SLUICE_INLINE enum parsed take_ipv4(const struct linear *linear, struct packet *
 		return PARSED_NOT;
 	header_bytes = ip->ihl * 4u;
 	total_bytes = net_u16(ip->tot_len);
+	/* Segments put together to more than the field can say (BIG TCP) leave it 0. */
+	if (!total_bytes && packet->bytes > IPV4_LENGTH_MAX)
+		total_bytes = packet->bytes;
 	if (total_bytes < header_bytes || total_bytes > packet->bytes)
 		return PARSED_NOT;
 	packet->left = total_bytes - sizeof(*ip);
@@ -228,6 +233,7 @@ SLUICE_INLINE enum parsed take_tcp(const struct linear *linear, struct packet *p
 		packet->flags |= PACKET_PORTLESS | PACKET_CONNECTION;
 		return PARSED_IP;
 	}
+	packet->transport = packet->at - sizeof(*tcp);
 	packet->source_port = net_u16(tcp->source);
 	packet->destination_port = net_u16(tcp->destination);
 	if ((tcp->flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == TCP_FLAG_SYN)
@@ -261,6 +267,7 @@ SLUICE_INLINE enum parsed take_udp(const struct linear *linear, struct packet *p
 		packet->flags |= PACKET_PORTLESS;
 		return PARSED_IP;
 	}
+	packet->transport = packet->at - sizeof(*udp);
 	packet->source_port = net_u16(udp->source);
 	packet->destination_port = net_u16(udp->dest);
 	if (is_dhcp(packet)) {

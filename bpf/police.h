@@ -6,7 +6,11 @@
  * are looked at together before any is charged, so that a refusal spends nothing; where another CPU
  * comes between, a meter may be spent in vain, which is counted. An address that the node refuses
  * has spent its own tokens: that is meant, for it keeps a few loud addresses, each within its
- * limit, from asking for every token that the node gets.
+ * limit, from asking for every token that the node gets. Between the two stands what the daemon's
+ * buckets say (shed.h), for the same reason.
+ *
+ * A meter in a dry run says what it would refuse, is charged for what it would admit, and stops
+ * nothing.
  *
  * Why no interleaving admits too much: table.h gives the argument for an address's word, node.h for
  * the node's. Here they are only called one after the other, and a meter that was charged is never
@@ -15,6 +19,7 @@
 #ifndef SLUICE_POLICE_H
 #define SLUICE_POLICE_H
 
+#include "classify.h"
 #include "clock.h"
 #include "maps.h"
 #include "node.h"
@@ -27,6 +32,7 @@ struct charge {
 	__u64 coarse_ns;
 	__u64 coarse_lag_ns;
 	__u32 notes; /* bits 1 << enum note */
+	__u32 would; /* bits 1 << enum reason: of meters that refuse nothing, only count it */
 };
 
 SLUICE_INLINE struct charge charge_of(const struct packet *packet, __u64 coarse_lag_ns)
@@ -34,7 +40,7 @@ SLUICE_INLINE struct charge charge_of(const struct packet *packet, __u64 coarse_
 	struct charge charge = {
 		.tokens = {
 			[METER_CONNECTIONS] = packet->flags & PACKET_CONNECTION ? 1 : 0,
-			[METER_PACKETS] = 1,
+			[METER_PACKETS] = packet->segments,
 			[METER_BYTES] = packet->bytes,
 		},
 		.coarse_ns = clock_coarse_ns(),
@@ -55,7 +61,7 @@ SLUICE_INLINE enum reason refused_by(enum taken taken, __u32 meter)
 
 /* One pass over an address's meters. look_only: would they all admit? */
 SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
-				       const struct gcra_limit *limits, struct charge *charge,
+				       const struct held_to *held, struct charge *charge,
 				       struct bucket_set *set, struct ip_refusals *refusals,
 				       const struct place *place, bool look_only)
 {
@@ -67,6 +73,7 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 		.look_only = look_only,
 	};
 	struct table_outcome outcome = {};
+	const struct gcra_limit *limits = held->limits;
 	bool spent = false;
 
 	for (__u32 meter = 0; meter < METERS; meter++) {
@@ -82,6 +89,10 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 			spent = true;
 			continue;
 		}
+		if (held->dry & 1u << meter) {
+			charge->would |= 1u << refused_by(taken, meter);
+			continue;
+		}
 		charge->notes |= outcome.notes;
 		if (!look_only && spent)
 			charge->notes |= 1u << NOTE_SPENT_IN_VAIN;
@@ -92,7 +103,7 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 }
 
 SLUICE_INLINE enum reason police_address(const struct config_slot *slot,
-					 const struct gcra_limit *limits, struct charge *charge,
+					 const struct held_to *held, struct charge *charge,
 					 struct bucket_set *set, const struct place *place)
 {
 	__u32 only = 0, meters = 0;
@@ -102,13 +113,13 @@ SLUICE_INLINE enum reason police_address(const struct config_slot *slot,
 	if (!refusals)
 		return REASON_ADMITTED;
 	for (__u32 meter = 0; meter < METERS; meter++)
-		meters += charge->tokens[meter] && limits[meter].capacity;
+		meters += charge->tokens[meter] && held->limits[meter].capacity;
 	if (meters > 1) {
-		reason = pass_address(slot, limits, charge, set, refusals, place, true);
+		reason = pass_address(slot, held, charge, set, refusals, place, true);
 		if (reason != REASON_ADMITTED)
 			return reason;
 	}
-	return pass_address(slot, limits, charge, set, refusals, place, false);
+	return pass_address(slot, held, charge, set, refusals, place, false);
 }
 
 /* One pass over the node's meters. */
@@ -134,6 +145,10 @@ SLUICE_INLINE enum reason pass_node(const struct config_slot *slot, struct charg
 				  &request, &outcome);
 		if (taken == TAKEN_ADMITTED || taken == TAKEN_TRIES) {
 			spent |= taken == TAKEN_ADMITTED;
+			continue;
+		}
+		if (slot->dry_node & 1u << meter) {
+			charge->would |= 1u << (REASON_NODE_CONNECTIONS + meter);
 			continue;
 		}
 		charge->notes |= outcome.notes;

@@ -28,19 +28,47 @@ SLUICE_INLINE void notes_add(__u32 bits)
 			note_add(note, 1);
 }
 
-SLUICE_INLINE void count(enum reason reason, __u32 bytes, bool dry_run)
+SLUICE_INLINE void count(enum reason reason, const struct packet *packet)
 {
 	__u32 index = reason;
 	struct counter *counter = bpf_map_lookup_elem(&counters, &index);
 
 	if (!counter)
 		return;
-	if (dry_run) {
-		counter->would_packets++;
-		counter->would_bytes += bytes;
+	counter->packets += packet->segments;
+	counter->bytes += packet->bytes;
+}
+
+/* What was refused in a dry run, by each of the reasons (bits 1 << enum reason). */
+SLUICE_INLINE void count_would(__u32 reasons, const struct packet *packet)
+{
+	for (__u32 reason = REASON_FIRST_REFUSAL; reason <= REASON_LAST_REFUSAL; reason++) {
+		__u32 index = reason;
+		struct counter *counter;
+
+		if (!(reasons & 1u << reason))
+			continue;
+		counter = bpf_map_lookup_elem(&counters, &index);
+		if (!counter)
+			return;
+		counter->would_packets += packet->segments;
+		counter->would_bytes += packet->bytes;
+	}
+}
+
+SLUICE_INLINE void count_interface(__u32 ifindex, const struct packet *packet, bool refused)
+{
+	__u32 index = ifindex % INTERFACE_COUNTERS;
+	struct interface_counter *counter = bpf_map_lookup_elem(&interface_counters, &index);
+
+	if (!counter)
+		return;
+	if (refused) {
+		counter->refused_packets += packet->segments;
+		counter->refused_bytes += packet->bytes;
 	} else {
-		counter->packets++;
-		counter->bytes += bytes;
+		counter->passed_packets += packet->segments;
+		counter->passed_bytes += packet->bytes;
 	}
 }
 
@@ -81,7 +109,7 @@ SLUICE_INLINE void note_offender(const union address *key, const struct packet *
 {
 	struct offender *offender = bpf_map_lookup_elem(&offenders, key);
 	struct offender fresh = {
-		.packets = weight,
+		.packets = (__u64)packet->segments * weight,
 		.bytes = (__u64)packet->bytes * weight,
 		.first_seen_ns = coarse_ns,
 		.last_seen_ns = coarse_ns,

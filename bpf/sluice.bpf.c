@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The programs. XDP is an adapter of a few lines around the stages: parse (packet.h), classify
- * (classify.h), police (police.h), report (report.h). Stages know reasons; only here a reason becomes
- * an XDP action.
+ * The programs. XDP and TC are adapters of a few lines around the stages: parse (packet.h), classify
+ * (classify.h), police (police.h, shed.h), report (report.h). Stages know reasons; only here a reason
+ * becomes an action.
  */
 #include <sluice/abi.h>
 
@@ -14,15 +14,22 @@
 #include "packet.h"
 #include "police.h"
 #include "report.h"
+#include "shed.h"
 #include "sweep.h"
+
+enum {
+	PULL_BYTES = 512, /* of headers that do not lie in the linear part */
+	TC_ACT_UNSPEC = -1,
+	TC_ACT_SHOT = 2,
+};
 
 /* What is known of a packet when its verdict is. */
 struct judgement {
 	__u32 reason; /* enum reason */
 	__u32 ipv6_prefix;
 	__u64 coarse_ns;
+	__u32 would;   /* bits 1 << enum reason: what meters in a dry run would have refused */
 	__u32 dry_run; /* 1: refuse nothing */
-	__u32 reserved;
 };
 
 /*
@@ -32,26 +39,39 @@ struct judgement {
  */
 __attribute__((noinline)) int xdp_parse(struct xdp_md *context, __u32 frame_bytes,
 					struct packet *packet);
+__attribute__((noinline)) int tc_parse(struct __sk_buff *context, struct packet *packet);
 __attribute__((noinline)) int judge(const struct packet *packet, struct judgement *judgement);
 __attribute__((noinline)) int xdp_report(struct xdp_md *context, const struct packet *packet,
 					 const struct judgement *judgement);
+__attribute__((noinline)) int tc_report(struct __sk_buff *context, const struct packet *packet,
+					const struct judgement *judgement);
 
 __attribute__((noinline)) int xdp_parse(struct xdp_md *context, __u32 frame_bytes,
 					struct packet *packet)
 {
 	if (!packet)
 		return PARSED_NOT;
+	packet->segments = 1;
 	return packet_parse((const void *)(long)context->data,
 			    (const void *)(long)context->data_end, frame_bytes, packet);
 }
 
+__attribute__((noinline)) int tc_parse(struct __sk_buff *context, struct packet *packet)
+{
+	if (!packet)
+		return PARSED_NOT;
+	packet->segments = 1;
+	return packet_parse((const void *)(long)context->data,
+			    (const void *)(long)context->data_end, context->len, packet);
+}
+
 SLUICE_INLINE enum reason police(const struct config *all, const struct config_slot *slot,
-				 const struct gcra_limit *limits, const struct packet *packet,
+				 const struct held_to *held, const struct packet *packet,
 				 struct judgement *judgement)
 {
 	union address key = address_key(&packet->source, slot->ipv6_prefix);
 	struct place place = key_place(&all->secret, &key, IP_SETS - 1);
-	struct bucket_set *set = limits ? bpf_map_lookup_elem(&ip_buckets, &place.set) : 0;
+	struct bucket_set *set = held->limits ? bpf_map_lookup_elem(&ip_buckets, &place.set) : 0;
 	enum reason reason = REASON_ADMITTED;
 	struct charge charge;
 
@@ -61,10 +81,14 @@ SLUICE_INLINE enum reason police(const struct config *all, const struct config_s
 	charge = charge_of(packet, all->coarse_lag_ns);
 	judgement->coarse_ns = charge.coarse_ns;
 	if (set)
-		reason = police_address(slot, limits, &charge, set, &place);
+		reason = police_address(slot, held, &charge, set, &place);
+	if (reason == REASON_ADMITTED && slot->flags & CONFIG_SHED &&
+	    packet->flags & PACKET_CONNECTION)
+		reason = shed(slot, packet, &charge);
 	if (reason == REASON_ADMITTED && slot->flags & CONFIG_LIMITS_NODE)
 		reason = police_node(slot, &charge);
 	notes_add(charge.notes);
+	judgement->would = charge.would;
 	return reason;
 }
 
@@ -73,7 +97,7 @@ __attribute__((noinline)) int judge(const struct packet *packet, struct judgemen
 {
 	const struct config *all = config_read();
 	const struct config_slot *slot;
-	const struct gcra_limit *limits;
+	struct held_to held;
 	enum reason reason;
 	__u32 active;
 
@@ -85,28 +109,81 @@ __attribute__((noinline)) int judge(const struct packet *packet, struct judgemen
 		return 0;
 	judgement->ipv6_prefix = slot->ipv6_prefix;
 	judgement->dry_run = slot->flags & CONFIG_DRY_RUN ? 1 : 0;
-	reason = classify(slot, active, packet, &limits);
+	reason = classify(slot, active, packet, &held);
 	if (reason == REASON_ADMITTED)
-		reason = police(all, slot, limits, packet, judgement);
+		reason = police(all, slot, &held, packet, judgement);
 	judgement->reason = reason;
 	return 0;
+}
+
+/* What is told of a verdict: the one that counts, or the first that would have. */
+SLUICE_INLINE struct refusal refusal_of(const struct judgement *judgement, __u32 ifindex)
+{
+	struct refusal refusal = {
+		.reason = judgement->reason,
+		.ifindex = ifindex,
+		.ipv6_prefix = judgement->ipv6_prefix,
+		.coarse_ns = judgement->coarse_ns ? judgement->coarse_ns : clock_coarse_ns(),
+		.dry_run = judgement->dry_run || !reason_is_refusal(judgement->reason),
+	};
+
+	if (reason_is_refusal(judgement->reason))
+		return refusal;
+	for (__u32 reason = REASON_FIRST_REFUSAL; reason <= REASON_LAST_REFUSAL; reason++)
+		if (judgement->would & 1u << reason) {
+			refusal.reason = reason;
+			break;
+		}
+	return refusal;
 }
 
 __attribute__((noinline)) int xdp_report(struct xdp_md *context, const struct packet *packet,
 					 const struct judgement *judgement)
 {
+	struct refusal refusal;
+
 	if (!packet || !judgement)
 		return 0;
+	refusal = refusal_of(judgement, context->ingress_ifindex);
 	report_refusal((const void *)(long)context->data, (const void *)(long)context->data_end,
-		       packet, &(struct refusal){
-				       .reason = judgement->reason,
-				       .ifindex = context->ingress_ifindex,
-				       .ipv6_prefix = judgement->ipv6_prefix,
-				       .coarse_ns = judgement->coarse_ns ? judgement->coarse_ns :
-									   clock_coarse_ns(),
-				       .dry_run = judgement->dry_run,
-			       });
+		       packet, &refusal);
 	return 0;
+}
+
+__attribute__((noinline)) int tc_report(struct __sk_buff *context, const struct packet *packet,
+					const struct judgement *judgement)
+{
+	struct refusal refusal;
+
+	if (!packet || !judgement)
+		return 0;
+	refusal = refusal_of(judgement, context->ifindex);
+	report_refusal((const void *)(long)context->data, (const void *)(long)context->data_end,
+		       packet, &refusal);
+	return 0;
+}
+
+/* Count the verdict. true: the packet is refused. *tell: more than counters is to be told of it. */
+SLUICE_INLINE bool settle(int parsed, const struct packet *packet,
+			  const struct judgement *judgement, __u32 ifindex, bool *tell)
+{
+	__u32 reason = judgement->reason;
+	bool refused;
+
+	*tell = false;
+	if (parsed != PARSED_IP)
+		reason = parsed == PARSED_OTHER ? REASON_NOT_IP : REASON_UNPARSED;
+	refused = reason_is_refusal(reason);
+	if (refused && judgement->dry_run)
+		count_would(judgement->would | 1u << reason, packet);
+	else
+		count(reason, packet);
+	if (judgement->would && !(refused && judgement->dry_run))
+		count_would(judgement->would, packet);
+	*tell = refused || judgement->would;
+	refused = refused && !judgement->dry_run;
+	count_interface(ifindex, packet, refused);
+	return refused;
 }
 
 /* frame_bytes: all of the frame, also what is not linear. */
@@ -115,19 +192,14 @@ SLUICE_INLINE int handle(struct xdp_md *context, __u32 frame_bytes)
 	struct packet packet = {};
 	struct judgement judgement = {};
 	int parsed = xdp_parse(context, frame_bytes, &packet);
+	bool refused, tell;
 
-	if (parsed != PARSED_IP) {
-		count(parsed == PARSED_OTHER ? REASON_NOT_IP : REASON_UNPARSED, packet.bytes, false);
-		return XDP_PASS;
-	}
-	judge(&packet, &judgement);
-	if (!reason_is_refusal(judgement.reason)) {
-		count(judgement.reason, packet.bytes, false);
-		return XDP_PASS;
-	}
-	count(judgement.reason, packet.bytes, judgement.dry_run);
-	xdp_report(context, &packet, &judgement);
-	return judgement.dry_run ? XDP_PASS : XDP_DROP;
+	if (parsed == PARSED_IP)
+		judge(&packet, &judgement);
+	refused = settle(parsed, &packet, &judgement, context->ingress_ifindex, &tell);
+	if (tell)
+		xdp_report(context, &packet, &judgement);
+	return refused ? XDP_DROP : XDP_PASS;
 }
 
 SEC("xdp")
@@ -141,6 +213,59 @@ SEC("xdp.frags")
 int sluice_frags(struct xdp_md *context)
 {
 	return handle(context, bpf_xdp_get_buff_len(context));
+}
+
+/*
+ * A buffer may stand for many packets that were put together on the way here: it is charged for each
+ * of them, and for the headers that each had.
+ */
+SLUICE_INLINE void count_segments(struct __sk_buff *context, struct packet *packet)
+{
+	__u32 payload_each = context->gso_size, segments = context->gso_segs;
+	__u32 headers = packet->transport - packet->ip_offset;
+	__u8 offset;
+
+	if (!payload_each || !packet->transport)
+		return;
+	if (packet->protocol == PROTOCOL_UDP)
+		headers += sizeof(struct udphdr);
+	else if (!bpf_skb_load_bytes(context, packet->transport + TCP_OFFSET_AT, &offset, 1))
+		headers += offset / 16 * 4;
+	/* Who hands over what it got from a guest does not know how many. */
+	if (!segments && packet->bytes > headers)
+		segments = (packet->bytes - headers + payload_each - 1) / payload_each;
+	if (segments < 2)
+		return;
+	packet->segments = segments;
+	packet->bytes += (segments - 1) * headers;
+}
+
+/* Under tcx and under clsact alike, who does not refuse lets the next one judge. */
+SEC("tc")
+int sluice_tc(struct __sk_buff *context)
+{
+	struct packet packet = {};
+	struct judgement judgement = {};
+	int parsed = tc_parse(context, &packet);
+	bool refused, tell;
+
+	/* Drivers leave what they like in fragments, the headers too. */
+	if (parsed == PARSED_NOT && context->data_end - context->data < context->len) {
+		__u32 wanted = context->len < PULL_BYTES ? context->len : PULL_BYTES;
+
+		if (!bpf_skb_pull_data(context, wanted)) {
+			__builtin_memset(&packet, 0, sizeof(packet));
+			parsed = tc_parse(context, &packet);
+		}
+	}
+	if (parsed == PARSED_IP) {
+		count_segments(context, &packet);
+		judge(&packet, &judgement);
+	}
+	refused = settle(parsed, &packet, &judgement, context->ifindex, &tell);
+	if (tell)
+		tc_report(context, &packet, &judgement);
+	return refused ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 /* Run once by whoever loads the programs. */

@@ -128,11 +128,14 @@ __attribute__((noinline)) int table_find(const struct bucket_set *set,
 __attribute__((noinline)) int table_find(const struct bucket_set *set,
 					 const struct table_request *request, __u64 *word)
 {
+	__u32 way;
+
 	if (!set || !request || !word)
 		return FOUND_NONE * SET_WORDS;
+	way = request->way;
 	/* Two loops, since most packets find their word in the first: it has less to ask of each. */
 	for (__u32 step = 0; step < SET_WORDS; step++) {
-		__u32 at = (request->way + step) & (SET_WORDS - 1);
+		__u32 at = (way + step) & (SET_WORDS - 1);
 		__u64 seen = table_read(set, at);
 
 		if (is_owned_by(seen, request->tag)) {
@@ -140,8 +143,10 @@ __attribute__((noinline)) int table_find(const struct bucket_set *set,
 			return FOUND_OWN * SET_WORDS + at;
 		}
 	}
+	/* Else the compiler keeps all eight places from the first loop, on a stack that is short. */
+	asm volatile("" : "+r"(way));
 	for (__u32 step = 0; step < SET_WORDS; step++) {
-		__u32 at = (request->way + step) & (SET_WORDS - 1);
+		__u32 at = (way + step) & (SET_WORDS - 1);
 		__u64 seen = table_read(set, at);
 
 		if (word_has_passed(seen, request->coarse_ns)) {

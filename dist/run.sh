@@ -199,8 +199,8 @@ ended
 step "Who was refused"
 show top -n 3
 step "The first lines of a map, by bpftool"
-echo "\$ bpftool map dump pinned $bpffs/sluice/v1/offenders"
-in_server bpftool map dump pinned "$bpffs/sluice/v1/offenders" > "$work/dump"
+echo "\$ bpftool map dump pinned $bpffs/sluice/v2/offenders"
+in_server bpftool map dump pinned "$bpffs/sluice/v2/offenders" > "$work/dump"
 head -n 16 "$work/dump"
 
 step "Exempt the flooding address: it is not charged any more"

@@ -6,7 +6,7 @@ set -eu
 btf=${1:-/sys/kernel/btf/vmlinux}
 bpftool=${BPFTOOL:-bpftool}
 here=$(dirname "$0")
-types="xdp_md xdp_action bpf_map_type bpf_timer ethhdr iphdr ipv6hdr tcphdr udphdr in6_addr"
+types="xdp_md __sk_buff xdp_action bpf_map_type bpf_timer ethhdr iphdr ipv6hdr tcphdr udphdr in6_addr"
 
 dump=$(mktemp)
 trap 'rm -f "$dump"' EXIT

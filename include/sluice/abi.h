@@ -5,7 +5,7 @@
  * Fixed widths, explicit padding that is zero, no bool. Integers are in the machine's own byte
  * order unless a member says otherwise. Any change of a layout or of a meaning here raises
  * SLUICE_ABI_VERSION: maps are pinned under a folder of that name, and a program never reads maps
- * of another version.
+ * of another version. What outlives a version is said at struct config.
  */
 #ifndef SLUICE_ABI_H
 #define SLUICE_ABI_H
@@ -15,7 +15,12 @@
 #include "siphash.h"
 #include "types.h"
 
-enum { SLUICE_ABI_VERSION = 1 };
+enum {
+	SLUICE_ABI_VERSION = 2,
+	/* Of what is in ip_buckets and node_buckets. A version that takes over from one with the same
+	 * format adopts the very maps, and with them every debt. */
+	SLUICE_BUCKET_FORMAT = 1,
+};
 
 /* What is counted against a limit. */
 enum meter {
@@ -23,6 +28,7 @@ enum meter {
 	METER_PACKETS,
 	METER_BYTES, /* from the IP header on, all fragments of the frame */
 	METERS,
+	METER_HOOKS = METERS, /* a request: charged by the daemon; the kernel looks at it, to shed */
 };
 
 /*
@@ -44,13 +50,15 @@ enum reason {
 	REASON_IP_BYTES,
 	REASON_IP_SET_FULL, /* all words of the set in debt, and when_full is refuse */
 	REASON_IP_TRIES,    /* lost too many races for the address's word */
+	REASON_SHED_IP,	    /* a connection of an address whose next request would be refused */
 	REASON_NODE_CONNECTIONS,
 	REASON_NODE_PACKETS,
 	REASON_NODE_BYTES,
+	REASON_SHED_NODE, /* a connection, and the node's next request would be refused */
 	REASONS,
 
 	REASON_FIRST_REFUSAL = REASON_DENY,
-	REASON_LAST_REFUSAL = REASON_NODE_BYTES,
+	REASON_LAST_REFUSAL = REASON_SHED_NODE,
 };
 
 /* Things that happened on the way to a verdict; `notes` is indexed by it. */
@@ -96,6 +104,18 @@ struct node_buckets {
 	__u64 tat[METERS];
 };
 
+/*
+ * hook_buckets: as ip_buckets, but only the daemon writes it (user/limit/address_table.h). hooks:
+ * array of one, mmapable, what there is to know of it. Programs only look.
+ */
+struct hooks {
+	struct siphash_key secret; /* of hook_buckets; the daemon's own */
+	/* No address's bucket would refuse later than this (CLOCK_MONOTONIC): until then a look is
+	 * worth its price. Raised before the answer that it follows from. */
+	__u64 refusing_until_ns;
+	__u64 node_tat; /* in ticks of GCRA_TICK_SHIFT; 0: never charged */
+};
+
 /* node_slices: per-CPU array of one. What a CPU holds and knows of the node's buckets. */
 struct node_share {
 	__u64 unspent; /* tokens taken and not yet spent */
@@ -114,6 +134,37 @@ struct counter {
 	__u64 bytes;
 	__u64 would_packets;
 	__u64 would_bytes;
+};
+
+/* interface_counters: per-CPU array. Index: ifindex % INTERFACE_COUNTERS, so that two may share one. */
+enum { INTERFACE_COUNTERS = 64 };
+
+struct interface_counter {
+	__u64 passed_packets;
+	__u64 passed_bytes;
+	__u64 refused_packets;
+	__u64 refused_bytes;
+};
+
+/* How an interface is held; from one rung to the next the price goes up. */
+enum rung {
+	RUNG_NONE,
+	RUNG_NATIVE_FRAGS, /* XDP in the driver, frames in several buffers too */
+	RUNG_NATIVE,
+	RUNG_TCX,
+	RUNG_CLSACT,
+	RUNG_GENERIC,
+	RUNGS,
+};
+
+/* interfaces: hash by ifindex. Written by userspace when it attaches; no program looks at it. */
+enum { INTERFACES_ATTACHED_MAX = 64, PASSED_OVER_MAX = 400 };
+
+struct interface_record {
+	char name[16];
+	__u32 mode; /* that was asked for: enum attach_mode */
+	__u32 rung; /* that was got: enum rung */
+	char passed_over[PASSED_OVER_MAX]; /* why not the rungs above it */
 };
 
 /* offenders: LRU hash. Key: union address, as the bucket's key. Written on refusal only. */
@@ -150,8 +201,9 @@ enum prefix_action {
 };
 
 struct prefix_rule {
-	__u32 action; /* enum prefix_action */
-	__u32 reserved;
+	__u16 action;	 /* enum prefix_action */
+	__u16 dry;	 /* bits 1 << enum meter, as in struct config_slot */
+	__u32 expires_s; /* of CLOCK_MONOTONIC; 0: never */
 	struct gcra_limit limit[METERS]; /* with PREFIX_LIMIT: instead of per_ip, whole */
 };
 
@@ -180,6 +232,7 @@ enum config_flag {
 	CONFIG_HAS_PREFIXES = 1 << 5, /* else the tries need not be asked */
 	CONFIG_LIMITS_IP = 1 << 6,    /* some per_ip limit is set */
 	CONFIG_LIMITS_NODE = 1 << 7,
+	CONFIG_SHED = 1 << 8,
 };
 
 struct node_limit {
@@ -193,20 +246,28 @@ struct config_slot {
 	__u32 flags;	  /* enum config_flag */
 	__u32 when_full;  /* enum when_full */
 	__u32 ipv6_prefix; /* bits of an IPv6 address that make a client, 48 to 128 */
-	__u32 reserved;
+	__u16 dry_ip;	   /* bits 1 << enum meter: count what they would refuse, and pass it */
+	__u16 dry_node;
 	struct gcra_limit ip[METERS];
 	struct node_limit node[METERS];
+	struct gcra_limit ip_hooks; /* what the daemon holds requests to; capacity 0: to nothing */
+	struct gcra_limit node_hooks;
 };
 
 /*
  * config: array of one, mmapable. Userspace writes the slot that is not active, then turns `active`
  * over, then waits for every program that may still read the old one.
+ *
+ * The members before bucket_format stand at the same place in every version, so that a later one can
+ * take over from an earlier one; version 1 had no bucket_format, and its format was 1.
  */
 struct config {
 	__u32 abi_version;
 	__u32 active; /* 0 or 1 */
 	__u64 coarse_lag_ns; /* how far the coarse clock may lie behind the fine one */
 	struct siphash_key secret; /* drawn when the maps are made, so that addresses cannot aim */
+	__u32 bucket_format;
+	__u32 reserved;
 	struct config_slot slot[2];
 };
 
@@ -250,8 +311,11 @@ _Static_assert(sizeof(struct protected_ports) == 32, "ABI");
 _Static_assert(sizeof(union address) == 16, "ABI");
 _Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
 _Static_assert(sizeof(struct prefix_entry) == 208, "ABI");
-_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS, "ABI");
-_Static_assert(sizeof(struct config) == 32 + 2 * 240, "ABI");
+_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32, "ABI");
+_Static_assert(sizeof(struct config) == 40 + 2 * 304, "ABI");
+_Static_assert(sizeof(struct hooks) == 32, "ABI");
+_Static_assert(sizeof(struct interface_counter) == 32, "ABI");
+_Static_assert(sizeof(struct interface_record) == 24 + PASSED_OVER_MAX, "ABI");
 _Static_assert(sizeof(struct event) == 128, "ABI");
 
 SLUICE_INLINE struct prefix_key prefix_key_of(const union address *address, __u32 bits)

@@ -218,7 +218,7 @@ test_detach() {
 		detach_all
 	done
 	attach s0
-	rm "$BPFFS/v1/counters"
+	rm "$BPFFS/v2/counters"
 	expect "with a map missing, status says what helps" 1 "-> .*sluice detach --all" \
 		server sluice status
 	expect "and so does attach" 1 "-> .*sluice detach --all" \

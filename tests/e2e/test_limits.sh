@@ -199,7 +199,7 @@ test_node() {
 # ---- the order of the limits, and whose bucket it is
 
 node_word() {
-	quietly_in server bpftool --json map lookup pinned "$BPFFS/v1/node_buckets" key 0 0 0 0 |
+	quietly_in server bpftool --json map lookup pinned "$BPFFS/v2/node_buckets" key 0 0 0 0 |
 		jq -c '.formatted.value.tat'
 }
 

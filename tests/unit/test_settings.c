@@ -235,7 +235,7 @@ static void words_come_back_as_they_were_read(void **state)
 		assert_int_equal(when_full_parse(when_full_name((enum when_full)i), &when_full), 0);
 		assert_int_equal(when_full, i);
 	}
-	assert_int_equal(attach_mode_parse("tc", &mode), -EINVAL);
+	assert_int_equal(attach_mode_parse("offload", &mode), -EINVAL);
 	assert_int_equal(mode, MODE_GENERIC);
 	assert_int_equal(when_full_parse("", &when_full), -EINVAL);
 	assert_string_equal(meter_name(METER_BYTES), "bytes");

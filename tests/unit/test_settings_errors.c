@@ -58,9 +58,9 @@ static const struct bad_row {
 	{ "duplicate meter",
 	  LIMITS "packets: {rate: 1, burst: 1}\n    packets: {rate: 1, burst: 1}", 5, 5,
 	  "rate_limits.per_ip.packets", "is given twice; the first is on line 4" },
-	{ "unknown key", "dry_run: true\nshed: true\n", 2, 1, "shed",
+	{ "unknown key", "dry_run: true\nspill: true\n", 2, 1, "spill",
 	  "unknown key; allowed here: interfaces, protect, exempt, deny, dry_run, when_full, "
-	  "bpffs, ipv6_prefix, rate_limits, routes, listen, state, dataplane, workers, admin, "
+	  "shed, bpffs, ipv6_prefix, rate_limits, routes, listen, state, dataplane, workers, admin, "
 	  "tenant_slots, ratelimit_headers" },
 	{ "one letter missing", "protct: [all]", 1, 1, "protct", "did you mean \"protect\"?" },
 	{ "one letter more", "exemptt: []", 1, 1, "exemptt", "did you mean \"exempt\"?" },
@@ -74,6 +74,10 @@ static const struct bad_row {
 	  "allowed here: per_ip, node, prefixes, sources, default, tenants, scope" },
 	{ "key of no letters", "? [a]\n: 1\n", 1, 3, "", "a key must be a word, got a list" },
 
+	{ "shed is no number", "shed: 1\n", 1, 7, "shed", "must be true or false, got \"1\"" },
+	{ "a meter's dry run", LIMITS "packets: {rate: 1, burst: 1, dry_run: yes}", 4, 43,
+	  "rate_limits.per_ip.packets.dry_run", "must be true or false, got \"yes\"" },
+
 	{ "list for a word", "when_full: [share]", 1, 12, "when_full",
 	  "must be share, refuse or admit, got a list" },
 	{ "word for a list", "deny: 10.0.0.0/8", 1, 7, "deny",
@@ -84,7 +88,7 @@ static const struct bad_row {
 	{ "list for a map", "rate_limits: []", 1, 14, "rate_limits",
 	  "must be a map of per_ip, node, prefixes, sources, default, tenants, scope, got a list" },
 	{ "number for a limit", LIMITS "packets: 5", 4, 14, "rate_limits.per_ip.packets",
-	  "must be a map of rate, burst, got \"5\"" },
+	  "must be a map of rate, burst, dry_run, got \"5\"" },
 	{ "yes for true", "dry_run: yes", 1, 10, "dry_run", "must be true or false, got \"yes\"" },
 	{ "name for an interface", "interfaces: [eth0]", 1, 14, "interfaces[0]",
 	  "must be a map of name, mode, got \"eth0\"" },

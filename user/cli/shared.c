@@ -80,7 +80,7 @@ static json_t *refusals(const struct counter counters[REASONS], bool would)
 		uint64_t here_bytes = would ? counter->would_bytes : counter->bytes;
 
 		json_object_set_new(object, reason_name(reason), amount(here, here_bytes));
-		if (reason == REASON_DENY)
+		if (reason == REASON_DENY || reason == REASON_SHED_IP || reason == REASON_SHED_NODE)
 			continue;
 		packets[reason >= REASON_NODE_CONNECTIONS] += here;
 		bytes[reason >= REASON_NODE_CONNECTIONS] += here_bytes;

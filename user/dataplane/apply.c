@@ -29,6 +29,7 @@ int apply_found(struct maps *maps)
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret))
 		return -errno;
 	maps->config->secret = secret;
+	maps->config->bucket_format = SLUICE_BUCKET_FORMAT;
 	maps->config->coarse_lag_ns = LAG_TICKS * clock_tick_ns();
 	__atomic_store_n(&maps->config->abi_version, SLUICE_ABI_VERSION, __ATOMIC_RELEASE);
 	return 0;

@@ -128,6 +128,11 @@ int object_single_fd(const struct object *object)
 	return bpf_program__fd(object->skeleton->progs.sluice_xdp);
 }
 
+int object_tc_fd(const struct object *object)
+{
+	return bpf_program__fd(object->skeleton->progs.sluice_tc);
+}
+
 int object_frags_fd(const struct object *object)
 {
 	return object->has_frags ? bpf_program__fd(object->skeleton->progs.sluice_frags) : -1;

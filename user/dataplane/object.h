@@ -27,6 +27,7 @@ void object_free(struct object *object);
 /* The descriptor of a program; -1 if this kernel has no such kind. They stay the object's. */
 int object_single_fd(const struct object *object);
 int object_frags_fd(const struct object *object);
+int object_tc_fd(const struct object *object);
 
 /* Open the object's maps for user space. */
 int object_maps(const struct object *object, struct maps *maps);

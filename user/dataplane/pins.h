@@ -3,7 +3,7 @@
  * Where things are pinned, and who may work on them.
  *
  *     <bpffs>/              /sys/fs/bpf/sluice; locked while something is changed
- *       v1/                 SLUICE_ABI_VERSION
+ *       v2/                 SLUICE_ABI_VERSION
  *         ip_buckets …      the maps
  *         link_3            one for each interface, by ifindex
  *       staging/            what an attach has made and not yet put in force

@@ -98,12 +98,17 @@ static uint32_t flags_of(const struct settings *settings)
 		flags |= CONFIG_LIMITS_IP;
 	if (has_limits(settings->node))
 		flags |= CONFIG_LIMITS_NODE;
+	if (settings->shed && (settings->ip_hooks.burst || settings->node_hooks.burst))
+		flags |= CONFIG_SHED;
 	return flags;
 }
 
 int rules_prefix(const struct setting_prefix *setting, struct prefix_rule *rule)
 {
-	struct prefix_rule built = { .action = setting->action };
+	struct prefix_rule built = {
+		.action = setting->action,
+		.dry = (uint16_t)setting->dry,
+	};
 	int err = setting->action == PREFIX_LIMIT ? build_limits(setting->limit, built.limit) : 0;
 
 	if (err)
@@ -120,11 +125,18 @@ int rules_slot(const struct settings *settings, unsigned cpus, uint64_t generati
 		.flags = flags_of(settings),
 		.when_full = settings->when_full,
 		.ipv6_prefix = settings->ipv6_prefix,
+		.dry_ip = (uint16_t)settings->dry_ip,
+		.dry_node = (uint16_t)settings->dry_node,
 	};
+	uint64_t longest;
 	int err = build_limits(settings->ip, built.ip);
 
 	for (int meter = 0; !err && meter < METERS; meter++)
 		err = build_node(&settings->node[meter], meter, cpus, &built.node[meter]);
+	if (!err && settings->ip_hooks.burst)
+		err = limit_build(&settings->ip_hooks, BUCKET_WORD, &built.ip_hooks, &longest);
+	if (!err && settings->node_hooks.burst)
+		err = limit_build(&settings->node_hooks, BUCKET_WHOLE, &built.node_hooks, &longest);
 	if (err)
 		return err;
 	*slot = built;

@@ -16,9 +16,11 @@ static const char *const reasons[REASONS] = {
 	[REASON_IP_BYTES] = "ip_bytes",
 	[REASON_IP_SET_FULL] = "ip_set_full",
 	[REASON_IP_TRIES] = "ip_tries",
+	[REASON_SHED_IP] = "shed_ip",
 	[REASON_NODE_CONNECTIONS] = "node_connections",
 	[REASON_NODE_PACKETS] = "node_packets",
 	[REASON_NODE_BYTES] = "node_bytes",
+	[REASON_SHED_NODE] = "shed_node",
 };
 
 static const char *const notes[NOTES] = {

@@ -14,10 +14,7 @@
 #include <sluice/key.h>
 #include <sluice/word.h>
 
-enum {
-	LOCKS = 64,
-	METER_HOOKS = 3, /* after enum meter's: their tags differ for one address */
-};
+enum { LOCKS = 64 };
 
 struct address_table {
 	struct bucket_set *sets;

@@ -6,15 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const meter_names[METERS] = {
+static const char *const meter_names[METERS + 1] = {
 	[METER_CONNECTIONS] = "connections",
 	[METER_PACKETS] = "packets",
 	[METER_BYTES] = "bytes",
+	[METER_HOOKS] = "hooks",
 };
 
 static const char *const mode_names[] = {
 	[MODE_AUTO] = "auto",
 	[MODE_NATIVE] = "native",
+	[MODE_TC] = "tc",
 	[MODE_GENERIC] = "generic",
 };
 
@@ -122,6 +124,7 @@ struct settings *settings_new(void)
 
 	if (!settings)
 		return NULL;
+	settings->shed = true;
 	settings->ipv6_prefix = IPV6_PREFIX_DEFAULT;
 	settings->source_bytes.rate = SOURCE_BYTES_DEFAULT;
 	settings->source_bytes.burst = SOURCE_BYTES_DEFAULT;

@@ -22,6 +22,7 @@
 enum attach_mode {
 	MODE_AUTO, /* the first of the others that the interface can do */
 	MODE_NATIVE,
+	MODE_TC,
 	MODE_GENERIC,
 };
 
@@ -74,6 +75,7 @@ struct setting_prefix {
 	uint32_t bits;         /* of the sixteen bytes: an IPv4 /24 has 120 */
 	enum prefix_action action;
 	struct rate_limit limit[METERS]; /* with PREFIX_LIMIT */
+	unsigned dry;			 /* as dry_ip below */
 };
 
 struct setting_protect {
@@ -109,15 +111,18 @@ struct settings {
 	size_t prefix_count;
 	struct setting_protect protect;
 	bool dry_run;
+	bool shed;
 	enum when_full when_full;
 	uint32_t ipv6_prefix;
 	char *bpffs; /* NULL: the default */
 	struct rate_limit ip[METERS];
 	struct rate_limit node[METERS];
+	struct rate_limit ip_hooks;   /* BUCKET_WORD; burst 0: none. Charged by the daemon */
+	struct rate_limit node_hooks; /* BUCKET_WHOLE */
+	unsigned dry_ip;	      /* bits 1 << enum meter: those that only count */
+	unsigned dry_node;
 
 	/* The rest is the daemon's. */
-	struct rate_limit ip_hooks;   /* BUCKET_WORD; burst 0: none */
-	struct rate_limit node_hooks; /* BUCKET_WHOLE */
 	struct rate_limit source_bytes; /* BUCKET_WHOLE_BYTES; always set */
 	bool sources_given;             /* source_bytes stands in the file */
 	bool has_fallback;              /* rate_limits.default is given */

@@ -28,8 +28,12 @@ struct limit_scope {
 	struct rate_limit *limit;  /* METERS of them */
 	bool whole;                /* the node's, which has buckets of 64 bits */
 	struct rate_limit *hooks;  /* for read_scope() */
+	unsigned *dry;		   /* bits 1 << enum meter */
 	struct draft_limit *brief; /* of it, what stands in its short form */
 };
+
+/* true or false. */
+int read_bool(struct yaml_reader *reader, bool *out);
 
 /* Read a map from meters to {rate, burst}. target: struct limit_scope. */
 int read_meters(struct yaml_reader *reader, void *target);

@@ -255,10 +255,25 @@ static void warn_of_table(const struct settings *settings, const struct figures_
 	     addresses, TABLE_WORDS, when_full_name(settings->when_full));
 }
 
+static void warn_of_dry_meters(unsigned dry, const char *scope,
+			       const struct figures_visitor *visitor)
+{
+	char key[64];
+
+	for (int meter = 0; meter <= METER_HOOKS; meter++) {
+		if (!(dry & 1u << meter))
+			continue;
+		snprintf(key, sizeof(key), "rate_limits.%s.%s.dry_run", scope, meter_name(meter));
+		warn(visitor, key, "it refuses nothing, it only counts");
+	}
+}
+
 void figures_visit_warnings(const struct settings *settings, const struct figures_visitor *visitor)
 {
 	if (settings->dry_run)
 		warn(visitor, "dry_run", "nothing is refused, only counted");
+	warn_of_dry_meters(settings->dry_ip, "per_ip", visitor);
+	warn_of_dry_meters(settings->dry_node, "node", visitor);
 	warn_of_burst(settings->ip, "per_ip", visitor);
 	warn_of_burst(settings->node, "node", visitor);
 	warn_of_prefixes(settings, visitor);

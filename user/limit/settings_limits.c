@@ -18,6 +18,7 @@ struct draft_limit {
 	struct yaml_place burst_place;
 	bool bytes;
 	bool whole;
+	bool dry_run;
 };
 
 /* In plain digits, for numbers that people wrote as such. */
@@ -94,6 +95,27 @@ static int read_burst(struct yaml_reader *reader, void *target)
 	return check_burst_range(reader, limit);
 }
 
+int read_bool(struct yaml_reader *reader, bool *out)
+{
+	static const char must[] = "must be true or false";
+	const char *word;
+	int err = yaml_read_word(reader, must, &word);
+
+	if (err)
+		return err;
+	if (strcmp(word, "true") != 0 && strcmp(word, "false") != 0)
+		return yaml_fail_got(reader, must);
+	*out = word[0] == 't';
+	return 0;
+}
+
+static int read_meter_dry_run(struct yaml_reader *reader, void *target)
+{
+	struct draft_limit *limit = target;
+
+	return read_bool(reader, &limit->dry_run);
+}
+
 static enum bucket_kind kind_of(const struct draft_limit *limit)
 {
 	if (limit->whole)
@@ -160,23 +182,27 @@ static int finish_limit(struct yaml_reader *reader, const struct draft_limit *li
 	return err;
 }
 
-static int read_limit(struct yaml_reader *reader, bool bytes, bool whole, struct rate_limit *out)
+static int read_limit(struct yaml_reader *reader, const struct limit_scope *scope,
+		      enum meter meter, struct rate_limit *out)
 {
 	static const struct yaml_key keys[] = {
 		{ "rate", read_rate },
 		{ "burst", read_burst },
+		{ "dry_run", read_meter_dry_run },
 		{ NULL, NULL },
 	};
-	struct draft_limit limit = { .bytes = bytes, .whole = whole };
+	struct draft_limit limit = { .bytes = meter == METER_BYTES, .whole = scope->whole };
 	struct yaml_place place = yaml_key_place(reader);
 	int err = yaml_read_map(reader, keys, &limit);
 
+	if (limit.dry_run)
+		*scope->dry |= 1u << meter;
 	return err ? err : finish_limit(reader, &limit, place, out);
 }
 
 static int read_meter(struct yaml_reader *reader, const struct limit_scope *scope, enum meter meter)
 {
-	return read_limit(reader, meter == METER_BYTES, scope->whole, &scope->limit[meter]);
+	return read_limit(reader, scope, meter, &scope->limit[meter]);
 }
 
 static int read_connections(struct yaml_reader *reader, void *target)
@@ -198,7 +224,7 @@ static int read_hooks(struct yaml_reader *reader, void *target)
 {
 	struct limit_scope *scope = target;
 
-	return read_limit(reader, false, scope->whole, scope->hooks);
+	return read_limit(reader, scope, METER_HOOKS, scope->hooks);
 }
 
 static int read_brief_rate(struct yaml_reader *reader, void *target)

@@ -127,8 +127,10 @@ static int read_prefix(struct yaml_reader *reader, const char *word, void *targe
 {
 	struct settings_draft *draft = target;
 	struct rate_limit limit[METERS] = { { 0 } };
-	struct limit_scope scope = { .limit = limit };
+	unsigned dry = 0;
+	struct limit_scope scope = { .limit = limit, .dry = &dry };
 	struct yaml_place place = yaml_place(reader);
+	struct setting_prefix *added;
 	int err = add(reader, draft, word, PREFIX_LIMIT);
 	size_t meter;
 
@@ -138,8 +140,9 @@ static int read_prefix(struct yaml_reader *reader, const char *word, void *targe
 		err = read_meters(reader, &scope);
 	if (err)
 		return err;
-	memcpy(draft->settings->prefixes[draft->settings->prefix_count - 1].limit, limit,
-	       sizeof(limit));
+	added = &draft->settings->prefixes[draft->settings->prefix_count - 1];
+	memcpy(added->limit, limit, sizeof(limit));
+	added->dry = dry;
 	for (meter = 0; meter < METERS; meter++)
 		if (limit[meter].burst)
 			return 0;

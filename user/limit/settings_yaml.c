@@ -149,15 +149,15 @@ static int read_protect(struct yaml_reader *reader, void *target)
 static int read_dry_run(struct yaml_reader *reader, void *target)
 {
 	struct settings_draft *draft = target;
-	const char *word;
-	int err = yaml_read_word(reader, "must be true or false", &word);
 
-	if (err)
-		return err;
-	if (strcmp(word, "true") != 0 && strcmp(word, "false") != 0)
-		return yaml_fail_got(reader, "must be true or false");
-	draft->settings->dry_run = word[0] == 't';
-	return 0;
+	return read_bool(reader, &draft->settings->dry_run);
+}
+
+static int read_shed(struct yaml_reader *reader, void *target)
+{
+	struct settings_draft *draft = target;
+
+	return read_bool(reader, &draft->settings->shed);
 }
 
 static int read_when_full(struct yaml_reader *reader, void *target)
@@ -207,7 +207,8 @@ static int read_per_ip(struct yaml_reader *reader, void *target)
 {
 	struct settings_draft *draft = target;
 	struct limit_scope scope = { .limit = draft->settings->ip,
-				     .hooks = &draft->settings->ip_hooks };
+				     .hooks = &draft->settings->ip_hooks,
+				     .dry = &draft->settings->dry_ip };
 
 	return read_scope(reader, &scope);
 }
@@ -217,6 +218,7 @@ static int read_node(struct yaml_reader *reader, void *target)
 	struct settings_draft *draft = target;
 	struct limit_scope scope = { .limit = draft->settings->node,
 				     .hooks = &draft->settings->node_hooks,
+				     .dry = &draft->settings->dry_node,
 				     .whole = true };
 
 	return read_scope(reader, &scope);
@@ -245,6 +247,7 @@ static int read_top(struct yaml_reader *reader, void *target)
 		{ "deny", read_deny },
 		{ "dry_run", read_dry_run },
 		{ "when_full", read_when_full },
+		{ "shed", read_shed },
 		{ "bpffs", read_bpffs },
 		{ "ipv6_prefix", read_ipv6_prefix },
 		{ "rate_limits", read_rate_limits },
