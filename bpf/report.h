@@ -7,6 +7,7 @@
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
 
+#include "clock.h"
 #include "maps.h"
 #include "packet.h"
 

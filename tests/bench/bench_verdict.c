@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What one verdict costs, without a device: test runs of the whole program on a frame in memory,
- * and of the same program with an LRU hash in place of its table. Caches are warm and there is no
- * driver, so only the ratios mean anything.
+ * and of the same program with an LRU hash in place of its table, or without its stream of events and
+ * its list of offenders. Caches are warm and there is no driver, so only the ratios mean anything.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "bench_table.skel.h"
 #include "lru.skel.h"
+#include "quiet.skel.h"
 
 enum {
 	RUNS_OF_ONE = 1000000,
@@ -50,12 +51,18 @@ static const struct test {
 	bool new_address; /* in every frame, else always the same */
 	enum mark_kind kind;
 	double mark;
+	bool quiet; /* compared with the programs that tell of nothing */
 } tests[] = {
-	{ "verdict: one address, refused", FLOODED, false, MARK_AT_MOST, 1.0 },
-	{ "verdict: one address, admitted", ADMITTED, false, MARK_AT_MOST, 1.0 },
-	{ "verdict: one address, three meters, admitted", THREE_METERS, false, MARK_NONE, 0 },
-	{ "verdict: each packet a new address, node refuses", FLOODED, true, MARK_AT_MOST, 0.3 },
-	{ "verdict: each packet a new address, admitted", ADMITTED, true, MARK_AT_MOST, 0.3 },
+	{ "verdict: one address, refused", FLOODED, false, MARK_AT_MOST, 1.0, false },
+	{ "verdict: one address, admitted", ADMITTED, false, MARK_AT_MOST, 1.0, false },
+	{ "verdict: one address, three meters, admitted", THREE_METERS, false, MARK_NONE, 0,
+	  false },
+	{ "verdict: each packet a new address, node refuses", FLOODED, true, MARK_AT_MOST, 0.3,
+	  false },
+	{ "verdict: each packet a new address, admitted", ADMITTED, true, MARK_AT_MOST, 0.3, false },
+	{ "verdict: one address, refused and told of", FLOODED, false, MARK_NONE, 0, true },
+	{ "verdict: each packet a new address, refused and told of", FLOODED, true, MARK_NONE, 0,
+	  true },
 };
 
 /* One side of a comparison. */
@@ -80,30 +87,30 @@ static int run_once(struct side *side, const struct test *test, const struct fra
 	return err;
 }
 
-static int compare(struct side *table, struct side *lru, const struct test *test,
+static int compare(struct side *table, struct side *peer, const struct test *test,
 		   const struct frame *frame)
 {
 	int err = subject_open(&table->subject, table->subject.object, test->configuration);
 
 	if (!err)
-		err = subject_open(&lru->subject, lru->subject.object, test->configuration);
+		err = subject_open(&peer->subject, peer->subject.object, test->configuration);
 	for (int run = 0; !err && run < REPORT_RUNS; run++) {
 		err = run_once(table, test, frame);
 		if (!err)
-			err = run_once(lru, test, frame);
+			err = run_once(peer, test, frame);
 	}
 	if (!err)
 		report_print(&(struct report){
 			.name = test->name,
 			.unit = "ns",
 			.figure = runs_median(&table->runs),
-			.peer = "the same on an LRU hash",
-			.peer_figure = runs_median(&lru->runs),
+			.peer = test->quiet ? "the same, without events" : "the same on an LRU hash",
+			.peer_figure = runs_median(&peer->runs),
 			.kind = test->kind,
 			.mark = test->mark,
 		});
 	subject_close(&table->subject);
-	subject_close(&lru->subject);
+	subject_close(&peer->subject);
 	return err;
 }
 
@@ -111,22 +118,24 @@ static int compare(struct side *table, struct side *lru, const struct test *test
 static int run_test(const struct test *test, const struct frame *frame)
 {
 	struct bench_table_bpf *table = bench_table_bpf__open_and_load();
-	struct lru_bpf *lru = lru_bpf__open_and_load();
+	struct lru_bpf *lru = test->quiet ? NULL : lru_bpf__open_and_load();
+	struct quiet_bpf *quiet = test->quiet ? quiet_bpf__open_and_load() : NULL;
 	struct side sides[2] = { 0 };
-	int err = table && lru ? 0 : -errno;
+	int err = table && (lru || quiet) ? 0 : -errno;
 
 	report_progress("%s", test->name);
 	if (!err) {
 		sides[0].subject.object = table->obj;
 		sides[0].step = &table->bss->fresh_step;
-		sides[1].subject.object = lru->obj;
-		sides[1].step = &lru->bss->fresh_step;
+		sides[1].subject.object = quiet ? quiet->obj : lru->obj;
+		sides[1].step = quiet ? &quiet->bss->fresh_step : &lru->bss->fresh_step;
 		err = compare(&sides[0], &sides[1], test, frame);
 	}
 	if (err)
 		report_progress("%s: could not run: %s", test->name, strerror(-err));
 	bench_table_bpf__destroy(table);
 	lru_bpf__destroy(lru);
+	quiet_bpf__destroy(quiet);
 	return err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How many packets a second are refused on a veth device: by sluice in native XDP, and on the same
- * pair by a program that only drops, by sluice's programs on an LRU hash, and by nftables with a
+ * How many packets a second are refused on a veth device: by sluice in native XDP or in TC, and on the
+ * same pair by a program that only drops, by sluice's programs on an LRU hash, and by nftables with a
  * dynamic set. The receiver works in the generator's own time, on its CPU, so what is compared is
  * the sum of both; the program that only drops tells how much of it is the generator's. A second
  * is one of CPU time, so that other work on the machine counts for less.
@@ -54,10 +54,14 @@ static const char ruleset[] =
 	"	}\n"
 	"}\n";
 
-enum peer_id { PEER_SLUICE, PEER_DROP, PEER_LRU, PEER_NFT, PEERS };
+enum peer_id { PEER_SLUICE, PEER_TC, PEER_DROP, PEER_LRU, PEER_NFT, PEERS };
+
+/* Kernel 6.6; the libbpf of Debian 12 knows no name for it. */
+enum { ATTACH_TCX_INGRESS = 46 };
 
 static const char *const peer_names[PEERS] = {
 	[PEER_SLUICE] = "sluice",
+	[PEER_TC] = "sluice in TC",
 	[PEER_DROP] = "a program that only drops",
 	[PEER_LRU] = "the same on an LRU hash",
 	[PEER_NFT] = "nftables, dynamic set",
@@ -76,10 +80,13 @@ struct bench {
 static const struct test {
 	const char *name;
 	const char *sources;
+	const char *tc_name;
 	double mark[PEERS]; /* at least so many times the peer; 0: no mark */
 } tests[] = {
-	{ "refused on a veth: one address", "one", { [PEER_DROP] = 0.5, [PEER_NFT] = 2.5 } },
+	{ "refused on a veth: one address", "one", "refused on a veth in TC: one address",
+	  { [PEER_DROP] = 0.5, [PEER_NFT] = 2.5 } },
 	{ "refused on a veth: each packet a new address", "random",
+	  "refused on a veth in TC: each packet a new address",
 	  { [PEER_DROP] = 0.25, [PEER_NFT] = 2.4 } },
 };
 
@@ -133,14 +140,33 @@ static int attach(struct bench *bench, int program)
 	return bench->link < 0 ? bench->link : 0;
 }
 
-static int attach_subject(struct bench *bench, struct subject *subject)
+static int prepare(struct subject *subject)
 {
 	struct tally before;
 	int err = subject_clear(subject);
 
-	if (!err)
-		err = subject_tally(subject, &before);
+	return err ? err : subject_tally(subject, &before);
+}
+
+static int attach_subject(struct bench *bench, struct subject *subject)
+{
+	int err = prepare(subject);
+
 	return err ? err : attach(bench, subject_program(subject, "sluice_xdp"));
+}
+
+static int attach_tc(struct bench *bench)
+{
+	int err = prepare(&bench->sluice);
+
+	if (!err)
+		err = veth_set_gro(&bench->veth, true);
+	if (err)
+		return err;
+	bench->link = bpf_link_create(subject_program(&bench->sluice, "sluice_tc"),
+				      (int)bench->veth.receiver,
+				      (enum bpf_attach_type)ATTACH_TCX_INGRESS, NULL);
+	return bench->link < 0 ? bench->link : 0;
 }
 
 static int start(struct bench *bench, enum peer_id peer)
@@ -148,6 +174,8 @@ static int start(struct bench *bench, enum peer_id peer)
 	switch (peer) {
 	case PEER_SLUICE:
 		return attach_subject(bench, &bench->sluice);
+	case PEER_TC:
+		return attach_tc(bench);
 	case PEER_LRU:
 		return attach_subject(bench, &bench->twin);
 	case PEER_DROP:
@@ -163,6 +191,8 @@ static void stop(struct bench *bench, enum peer_id peer)
 		nft_stop(bench);
 	else if (bench->link >= 0)
 		close(bench->link);
+	if (peer == PEER_TC)
+		(void)veth_set_gro(&bench->veth, false);
 	bench->link = -1;
 }
 
@@ -173,7 +203,7 @@ static int refused_by(struct bench *bench, enum peer_id peer, uint64_t arrived, 
 
 	if (peer == PEER_NFT)
 		return nft_refused(refused);
-	if (peer == PEER_SLUICE)
+	if (peer == PEER_SLUICE || peer == PEER_TC)
 		err = subject_tally(&bench->sluice, &tally);
 	if (peer == PEER_LRU)
 		err = subject_tally(&bench->twin, &tally);
@@ -236,7 +266,7 @@ static int run_test(struct bench *bench, const struct test *test)
 			err = run_once(bench, peer, test->sources, &runs[peer]);
 	if (err)
 		return err;
-	for (int peer = PEER_SLUICE + 1; peer < PEERS; peer++)
+	for (int peer = PEER_DROP; peer < PEERS; peer++)
 		report_print(&(struct report){
 			.name = test->name,
 			.unit = "packets/CPU s",
@@ -246,6 +276,13 @@ static int run_test(struct bench *bench, const struct test *test)
 			.kind = test->mark[peer] > 0 ? MARK_AT_LEAST : MARK_NONE,
 			.mark = test->mark[peer],
 		});
+	report_print(&(struct report){
+		.name = test->tc_name,
+		.unit = "packets/CPU s",
+		.figure = runs_median(&runs[PEER_TC]),
+		.peer = peer_names[PEER_NFT],
+		.peer_figure = runs_median(&runs[PEER_NFT]),
+	});
 	return 0;
 }
 
