@@ -6,8 +6,10 @@
  * Only a look. The daemon alone writes its buckets, and may be doing so now; each word is read whole
  * and judged by the coarse clock, with its lag given away, so that what is refused here would be
  * refused there until the lag has passed. In every doubt the connection passes: a word beyond the
- * limit's capacity, another class of ticks, no table, no daemon. A daemon that has died leaves debts
- * that pass by themselves.
+ * limit's capacity, another class of ticks, a claim, no table, no daemon, a daemon that holds
+ * requests to other limits than this configuration's (its digest tells). A daemon that has died leaves
+ * debts that pass by themselves; nobody sweeps then, but refusing_until_ns has passed long before the
+ * first word can wrap, since it is never further ahead than the capacity.
  *
  * Most of the time no address is at its limit. hooks.refusing_until_ns tells, and saves a second
  * random line of memory for each SYN of a flood.
@@ -57,7 +59,8 @@ __attribute__((noinline)) int sheds_address(const struct config_slot *slot,
 		__u64 word = table_read(set, at);
 
 		if (is_owned_by(word, place_tag(&place, METER_HOOKS)))
-			return is_refused_anyway(&slot->ip_hooks, &request, word);
+			return !word_is_claim(word) &&
+			       is_refused_anyway(&slot->ip_hooks, &request, word);
 	}
 	return 0;
 }
@@ -74,7 +77,7 @@ SLUICE_INLINE enum reason shed(const struct config_slot *slot, const struct pack
 	__u32 only = 0;
 	const struct hooks *state = bpf_map_lookup_elem(&hooks, &only);
 
-	if (!state)
+	if (!state || *(const volatile __u64 *)&state->limits_digest != slot->hooks_digest)
 		return REASON_ADMITTED;
 	if (slot->ip_hooks.capacity &&
 	    *(const volatile __u64 *)&state->refusing_until_ns > charge->coarse_ns &&

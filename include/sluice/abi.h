@@ -109,11 +109,15 @@ struct node_buckets {
  * array of one, mmapable, what there is to know of it. Programs only look.
  */
 struct hooks {
-	struct siphash_key secret; /* of hook_buckets; the daemon's own */
+	struct siphash_key secret; /* of hook_buckets; the daemon's own; 0: never in use */
+	/* Of the limits that the daemon holds requests to; 0: none. Unless config_slot.hooks_digest is
+	 * the same, the words mean something else than the program would read from them. */
+	__u64 limits_digest;
 	/* No address's bucket would refuse later than this (CLOCK_MONOTONIC): until then a look is
 	 * worth its price. Raised before the answer that it follows from. */
 	__u64 refusing_until_ns;
 	__u64 node_tat; /* in ticks of GCRA_TICK_SHIFT; 0: never charged */
+	__u64 swept_ns; /* when the daemon last was there to keep the words from wrapping */
 };
 
 /* node_slices: per-CPU array of one. What a CPU holds and knows of the node's buckets. */
@@ -252,6 +256,7 @@ struct config_slot {
 	struct node_limit node[METERS];
 	struct gcra_limit ip_hooks; /* what the daemon holds requests to; capacity 0: to nothing */
 	struct gcra_limit node_hooks;
+	__u64 hooks_digest; /* of these two, and of what else must be the same: limit/hook_limits.h */
 };
 
 /*
@@ -311,9 +316,10 @@ _Static_assert(sizeof(struct protected_ports) == 32, "ABI");
 _Static_assert(sizeof(union address) == 16, "ABI");
 _Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
 _Static_assert(sizeof(struct prefix_entry) == 208, "ABI");
-_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32, "ABI");
-_Static_assert(sizeof(struct config) == 40 + 2 * 304, "ABI");
-_Static_assert(sizeof(struct hooks) == 32, "ABI");
+_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32 + 8,
+	       "ABI");
+_Static_assert(sizeof(struct config) == 40 + 2 * 312, "ABI");
+_Static_assert(sizeof(struct hooks) == 48, "ABI");
 _Static_assert(sizeof(struct interface_counter) == 32, "ABI");
 _Static_assert(sizeof(struct interface_record) == 24 + PASSED_OVER_MAX, "ABI");
 _Static_assert(sizeof(struct event) == 128, "ABI");

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "limit/hook_limits.h"
+
 enum {
 	SLICE_SHARE = 8, /* all slices together hold at most this part of the burst */
 	SLICE_PACKETS_MAX = 64,
@@ -139,6 +141,7 @@ int rules_slot(const struct settings *settings, unsigned cpus, uint64_t generati
 		err = limit_build(&settings->node_hooks, BUCKET_WHOLE, &built.node_hooks, &longest);
 	if (err)
 		return err;
+	built.hooks_digest = hook_limits_digest(&built.ip_hooks, &built.node_hooks, settings);
 	*slot = built;
 	return 0;
 }
