@@ -7,6 +7,7 @@
 #ifndef SLUICE_CLASSIFY_H
 #define SLUICE_CLASSIFY_H
 
+#include "clock.h"
 #include "maps.h"
 #include "packet.h"
 
@@ -29,20 +30,84 @@ SLUICE_INLINE const struct config_slot *config_in_force(const struct config *all
 	return slot->generation ? slot : 0;
 }
 
+SLUICE_INLINE const struct prefix_entry *find_entry(__u32 active, const struct prefix_key *key)
+{
+	return active ? bpf_map_lookup_elem(&prefixes_1, key) :
+			bpf_map_lookup_elem(&prefixes_0, key);
+}
+
+/* The rule of an entry, or NULL if all it has has ended. The clock is read only where it matters. */
+SLUICE_INLINE const struct prefix_rule *rule_of(const struct prefix_entry *entry)
+{
+	const struct prefix_rule *by_hand = &entry->by_hand;
+
+	if (by_hand->action != PREFIX_NONE &&
+	    !(by_hand->expires_s && prefix_rule_has_ended(by_hand, clock_coarse_ns())))
+		return by_hand;
+	return entry->configured.action != PREFIX_NONE ? &entry->configured : 0;
+}
+
+enum { PREFIX_BITS = 128 };
+
+/*
+ * The longest prefix of the source that is shorter than bits and has a rule; its length * 2, + 1 if
+ * the rule is the one by hand; negative: there is none. A trie only answers with the longest entry,
+ * so where that has ended, one has to ask again, for less than its length. Each step goes to the
+ * next entry, and there are no more than there are lengths. A function of its own for the verifier,
+ * which looks at so many steps once and not wherever it is called.
+ */
+__attribute__((noinline)) int find_shorter(const union address *source, __u32 bits, __u32 active);
+
+__attribute__((noinline)) int find_shorter(const union address *source, __u32 bits, __u32 active)
+{
+	struct prefix_key key;
+
+	if (!source)
+		return -1;
+	key = prefix_key_of(source, 0);
+	for (int step = 0; step < PREFIX_BITS; step++) {
+		const struct prefix_entry *entry;
+		const struct prefix_rule *rule;
+
+		if (!bits || bits > PREFIX_BITS)
+			return -1;
+		key.bits = bits - 1;
+		entry = find_entry(active, &key);
+		if (!entry)
+			return -1;
+		rule = rule_of(entry);
+		bits = entry->bits;
+		if (rule)
+			return (int)(bits * 2 + (rule == &entry->by_hand));
+	}
+	return -1;
+}
+
 /* What the lists say about the source, or NULL. */
 SLUICE_INLINE const struct prefix_rule *find_prefix(const struct config_slot *slot, __u32 active,
 						    const union address *source)
 {
-	struct prefix_key key = prefix_key_of(source, 128);
+	struct prefix_key key = prefix_key_of(source, PREFIX_BITS);
 	const struct prefix_entry *entry;
+	const struct prefix_rule *rule;
+	int found;
 
 	if (!(slot->flags & CONFIG_HAS_PREFIXES))
 		return 0;
-	entry = active ? bpf_map_lookup_elem(&prefixes_1, &key) :
-			 bpf_map_lookup_elem(&prefixes_0, &key);
+	entry = find_entry(active, &key);
 	if (!entry)
 		return 0;
-	return entry->by_hand.action != PREFIX_NONE ? &entry->by_hand : &entry->configured;
+	rule = rule_of(entry);
+	if (rule)
+		return rule;
+	found = find_shorter(source, entry->bits, active);
+	if (found < 0)
+		return 0;
+	key.bits = (__u32)found / 2;
+	entry = find_entry(active, &key);
+	if (!entry)
+		return 0;
+	return found & 1 ? &entry->by_hand : &entry->configured;
 }
 
 SLUICE_INLINE bool is_port_protected(const struct packet *packet, __u32 active)

@@ -35,7 +35,7 @@ _sluice_value() {
 	--mode) _sluice_words auto native generic ;;
 	--confirm) _sluice_words 10s 30s 60s ;;
 	-i | --interval) _sluice_words 1s 5s 10s ;;
-	--ttl) _sluice_words 1h 1d 7d ;;
+	--ttl) _sluice_words 10m 1h 1d 7d ;;
 	-n | --count | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
 		--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --tenant)
 		COMPREPLY=()
@@ -54,7 +54,7 @@ _sluice_options() {
 	stats) _sluice_words --interval "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;
 	monitor) _sluice_words --count "$all" ;;
-	ip) _sluice_words --connections --packets --bytes "$all" ;;
+	ip) _sluice_words --connections --packets --bytes --ttl "$all" ;;
 	tenant)
 		case $2 in
 		set) _sluice_words "$limit" --max-queue-bytes --unlimited --ttl --keep-debt "$all" ;;

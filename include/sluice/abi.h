@@ -214,8 +214,10 @@ struct prefix_rule {
 /* A rule given by hand wins over the configuration's for the same prefix, and is kept apart so that
  * taking it back restores the other. */
 struct prefix_entry {
-	struct prefix_rule by_hand;
+	struct prefix_rule by_hand; /* only this one ever ends */
 	struct prefix_rule configured;
+	__u32 bits; /* of its own key: a look-up only answers with the longest there is */
+	__u32 reserved;
 };
 
 enum { PREFIXES_MAX = 1 << 20 };
@@ -315,7 +317,7 @@ _Static_assert(sizeof(struct offender) == 40, "ABI");
 _Static_assert(sizeof(struct protected_ports) == 32, "ABI");
 _Static_assert(sizeof(union address) == 16, "ABI");
 _Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
-_Static_assert(sizeof(struct prefix_entry) == 208, "ABI");
+_Static_assert(sizeof(struct prefix_entry) == 216, "ABI");
 _Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32 + 8,
 	       "ABI");
 _Static_assert(sizeof(struct config) == 40 + 2 * 312, "ABI");
@@ -338,6 +340,13 @@ SLUICE_INLINE union address prefix_key_address(const struct prefix_key *key)
 
 	__builtin_memcpy(address.byte, key->byte, sizeof(address.byte));
 	return address;
+}
+
+/* A rule that has ended is as if it had never been given. Judged by the coarse clock, it ends late by
+ * a tick, never early. */
+SLUICE_INLINE bool prefix_rule_has_ended(const struct prefix_rule *rule, __u64 now_ns)
+{
+	return rule->expires_s && now_ns >= rule->expires_s * 1000000000ULL;
 }
 
 SLUICE_INLINE bool reason_is_refusal(__u32 reason)

@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "dataplane/maps.h"
 #include "dataplane/rules.h"
 #include "sluice_test.skel.h"
 
@@ -172,7 +173,7 @@ static void write_prefixes(const struct harness *harness, const struct settings 
 	for (size_t at = 0; at < settings->prefix_count; at++) {
 		const struct setting_prefix *setting = &settings->prefixes[at];
 		struct prefix_key key = prefix_key_of(&setting->address, setting->bits);
-		struct prefix_entry entry = {};
+		struct prefix_entry entry = { .bits = setting->bits };
 
 		assert_int_equal(rules_prefix(setting, &entry.configured), 0);
 		assert_int_equal(bpf_map_update_elem(fd_of(map), &key, &entry, BPF_ANY), 0);
@@ -197,6 +198,12 @@ void harness_apply(struct harness *harness, const struct settings *settings)
 
 void harness_by_hand(struct harness *harness, const struct setting_prefix *setting)
 {
+	harness_by_hand_until(harness, setting, 0);
+}
+
+void harness_by_hand_until(struct harness *harness, const struct setting_prefix *setting,
+			   uint32_t expires_s)
+{
 	uint32_t slot = harness->config->active;
 	const struct bpf_map *map =
 		slot ? harness->skeleton->maps.prefixes_1 : harness->skeleton->maps.prefixes_0;
@@ -212,10 +219,21 @@ void harness_by_hand(struct harness *harness, const struct setting_prefix *setti
 		from = &next;
 	}
 	memset(&entry.by_hand, 0, sizeof(entry.by_hand));
+	entry.bits = setting->bits;
 	if (setting->action != PREFIX_NONE)
 		assert_int_equal(rules_prefix(setting, &entry.by_hand), 0);
+	entry.by_hand.expires_s = expires_s;
 	assert_int_equal(bpf_map_update_elem(fd_of(map), &key, &entry, BPF_ANY), 0);
 	harness->config->slot[slot].flags |= CONFIG_HAS_PREFIXES;
+}
+
+void harness_maps(const struct harness *harness, struct maps *maps)
+{
+	int fd[MAPS];
+
+	for (int id = 0; id < MAPS; id++)
+		fd[id] = bpf_object__find_map_fd_by_name(harness->skeleton->obj, map_name(id));
+	assert_int_equal(maps_adopt(maps, fd), 0);
 }
 
 void harness_clock(struct harness *harness, uint64_t now_ns, uint64_t lag_ns)

@@ -74,6 +74,13 @@ void harness_apply(struct harness *harness, const struct settings *settings);
 
 /* A rule given by hand, in the configuration that is in force. */
 void harness_by_hand(struct harness *harness, const struct setting_prefix *setting);
+/* One that ends, at a second of the programs' clock. */
+void harness_by_hand_until(struct harness *harness, const struct setting_prefix *setting,
+			   uint32_t expires_s);
+
+/* The same maps as user space opens them; to be closed by maps_close(). */
+struct maps;
+void harness_maps(const struct harness *harness, struct maps *maps);
 
 /* The programs' clock, and how far their coarse clock lies behind it. */
 void harness_clock(struct harness *harness, uint64_t now_ns, uint64_t lag_ns);

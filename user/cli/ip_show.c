@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/ip_rules.h"
 #include "cli/limits_print.h"
 #include "limit/settings.h"
 
@@ -42,7 +43,7 @@ static void bpftool_command(const struct pins *pins, uint32_t set, char *text, s
 }
 
 json_t *address_json(const struct pins *pins, const union address *address,
-		     const struct address_state *state)
+		     const struct address_state *state, uint64_t now_ns)
 {
 	char text[PREFIX_TEXT_MAX], key[ADDRESS_TEXT_MAX], command[PATH_MAX + 96];
 	json_t *root, *meters = json_object();
@@ -64,37 +65,42 @@ json_t *address_json(const struct pins *pins, const union address *address,
 	format_address(&state->key, key);
 	bpftool_command(pins, state->place.set, command, sizeof(command));
 	root = json_pack("{ss si ss sb sb ss so}", "key", key, "set", (int)state->place.set, "rule",
-			 action_name(state->action), "by_hand", state->by_hand, "set_is_full",
+			 action_name(state->found.rule.action), "by_hand", state->found.by_hand, "set_is_full",
 			 state->set_is_full, "bpftool", command, "meters", meters);
 	format_address(address, key);
 	json_object_set_new(root, "address", json_string(key));
-	rule_prefix(address, state->prefix_bits, text);
+	rule_prefix(address, state->found.bits, text);
+	json_object_set_new(root, "ends_in_s", rule_left_json(&state->found.rule, now_ns));
 	json_object_set_new(root, "prefix",
-			    state->action == PREFIX_NONE ? json_null() : json_string(text));
+			    state->found.rule.action == PREFIX_NONE ? json_null() : json_string(text));
 	return root;
 }
 
-static void print_rule(const union address *address, const struct address_state *state)
+static void print_rule(const union address *address, const struct address_state *state,
+		       uint64_t now_ns)
 {
 	char address_text[ADDRESS_TEXT_MAX], key[ADDRESS_TEXT_MAX], prefix[PREFIX_TEXT_MAX];
+	char left[RULE_LEFT_TEXT_MAX];
 
 	format_address(address, address_text);
 	format_address(&state->key, key);
-	rule_prefix(address, state->prefix_bits, prefix);
+	rule_prefix(address, state->found.bits, prefix);
+	rule_left_text(&state->found.rule, now_ns, left);
 	printf("%s (counts as %s): ", address_text, key);
-	if (state->action == PREFIX_NONE)
+	if (state->found.rule.action == PREFIX_NONE)
 		printf("held to per_ip\n");
 	else
-		printf("%s, by the rule for %s %s\n", action_name(state->action), prefix,
-		       state->by_hand ? "given by hand" : "of the configuration");
+		printf("%s, by the rule for %s %s%s\n", action_name(state->found.rule.action),
+		       prefix, state->found.by_hand ? "given by hand" : "of the configuration",
+		       left);
 }
 
 void address_print(const struct pins *pins, const union address *address,
-		   const struct address_state *state)
+		   const struct address_state *state, uint64_t now_ns)
 {
 	char limit[LIMIT_TEXT_MAX], wait[DURATION_TEXT_MAX], command[PATH_MAX + 96];
 
-	print_rule(address, state);
+	print_rule(address, state, now_ns);
 	printf("%-12s %-30s %12s %12s %14s\n", "meter", "limit", "debt", "admits now", "full again in");
 	for (int at = 0; at < METERS; at++) {
 		const struct address_meter *meter = &state->meters[at];

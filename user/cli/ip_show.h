@@ -11,9 +11,9 @@
 const char *action_name(enum prefix_action action);
 
 void address_print(const struct pins *pins, const union address *address,
-		   const struct address_state *state);
+		   const struct address_state *state, uint64_t now_ns);
 
 json_t *address_json(const struct pins *pins, const union address *address,
-		     const struct address_state *state);
+		     const struct address_state *state, uint64_t now_ns);
 
 #endif

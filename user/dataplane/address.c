@@ -3,7 +3,6 @@
 #include "dataplane/address.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include <sluice/key.h>
 #include <sluice/word.h>
@@ -15,39 +14,15 @@ static uint64_t read_word(const struct bucket_set *set, uint32_t index)
 	return __atomic_load_n(&set->word[index], __ATOMIC_ACQUIRE);
 }
 
-/* A look-up answers with the longest match no longer than asked for; where it begins to answer
- * otherwise, the match has ended. */
-static uint32_t matched_bits(const struct maps *maps, const struct prefix_key *whole,
-			     const struct prefix_entry *entry)
-{
-	struct prefix_key key = *whole;
-	struct prefix_entry shorter;
-
-	while (key.bits > 0) {
-		key.bits--;
-		if (maps_prefix_find(maps, &key, &shorter) ||
-		    memcmp(&shorter, entry, sizeof(shorter)))
-			return key.bits + 1;
-	}
-	return 0;
-}
-
 static void look_at_rules(const struct maps *maps, const struct config_slot *slot,
-			  const union address *address, struct address_state *out)
+			  const union address *address, uint64_t now_ns, struct address_state *out)
 {
-	struct prefix_key key = prefix_key_of(address, 128);
 	const struct gcra_limit *limits = slot->ip;
-	const struct prefix_rule *rule;
-	struct prefix_entry entry;
 
-	if (slot->flags & CONFIG_HAS_PREFIXES && !maps_prefix_find(maps, &key, &entry)) {
-		out->by_hand = entry.by_hand.action != PREFIX_NONE;
-		rule = out->by_hand ? &entry.by_hand : &entry.configured;
-		out->action = rule->action;
-		out->prefix_bits = matched_bits(maps, &key, &entry);
-		if (out->action == PREFIX_LIMIT)
-			limits = rule->limit;
-	}
+	if (maps_rule_find(maps, address, now_ns, &out->found))
+		out->found = (struct rule_found){};
+	else if (out->found.rule.action == PREFIX_LIMIT)
+		limits = out->found.rule.limit;
 	for (int meter = 0; meter < METERS; meter++)
 		out->meters[meter].limit = limits[meter];
 }
@@ -96,7 +71,7 @@ int address_look(const struct maps *maps, const union address *address, uint64_t
 		return -ENOENT;
 	*out = (struct address_state){};
 	find_place(maps, slot, address, out);
-	look_at_rules(maps, slot, address, out);
+	look_at_rules(maps, slot, address, now_ns, out);
 	set = &maps->ip_buckets[out->place.set];
 	for (uint32_t meter = 0; meter < METERS; meter++)
 		look_at_word(set, place_tag(&out->place, meter), now_ns, &out->meters[meter]);

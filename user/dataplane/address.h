@@ -19,9 +19,7 @@ struct address_meter {
 struct address_state {
 	union address key; /* the address its buckets are kept under */
 	struct place place;
-	enum prefix_action action; /* of the longest prefix around it */
-	bool by_hand;
-	uint32_t prefix_bits; /* of that prefix, within the sixteen bytes */
+	struct rule_found found; /* what the lists say; rule.action PREFIX_NONE: nothing */
 	bool set_is_full;     /* all eight words in debt to others */
 	struct address_meter meters[METERS];
 };

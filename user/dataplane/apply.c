@@ -9,12 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include <linux/membarrier.h>
 
 #include "base/clock.h"
+#include "dataplane/prefixes.h"
 #include "dataplane/rules.h"
 
 enum {
@@ -35,66 +35,6 @@ int apply_found(struct maps *maps)
 	return 0;
 }
 
-static int empty_trie(int fd)
-{
-	struct prefix_key key;
-
-	while (!bpf_map_get_next_key(fd, NULL, &key))
-		if (bpf_map_delete_elem(fd, &key))
-			return -errno;
-	return errno == ENOENT ? 0 : -errno;
-}
-
-static int add_configured(int fd, const struct settings *settings)
-{
-	for (size_t at = 0; at < settings->prefix_count; at++) {
-		const struct setting_prefix *setting = &settings->prefixes[at];
-		struct prefix_key key = prefix_key_of(&setting->address, setting->bits);
-		struct prefix_entry entry = {};
-		int err = rules_prefix(setting, &entry.configured);
-
-		if (err)
-			return err;
-		if (bpf_map_update_elem(fd, &key, &entry, BPF_ANY))
-			return -errno;
-	}
-	return 0;
-}
-
-struct carry {
-	int fd;
-	const struct settings *settings;
-	struct config_slot *slot;
-};
-
-static const struct setting_prefix *find_setting(const struct settings *settings,
-						 const struct prefix_key *key)
-{
-	for (size_t at = 0; at < settings->prefix_count; at++)
-		if (settings->prefixes[at].bits == key->bits &&
-		    !memcmp(&settings->prefixes[at].address, key->byte, sizeof(key->byte)))
-			return &settings->prefixes[at];
-	return NULL;
-}
-
-/* What was said by hand stands beside what the configuration says about the same prefix. */
-static int carry_over(const struct prefix_key *key, const struct prefix_entry *old, void *data)
-{
-	struct carry *carry = data;
-	struct prefix_entry entry = { .by_hand = old->by_hand };
-	const struct setting_prefix *setting;
-
-	if (old->by_hand.action == PREFIX_NONE)
-		return 0;
-	setting = find_setting(carry->settings, key);
-	if (setting && rules_prefix(setting, &entry.configured))
-		return -EINVAL;
-	if (bpf_map_update_elem(carry->fd, key, &entry, BPF_ANY))
-		return -errno;
-	carry->slot->flags |= CONFIG_HAS_PREFIXES;
-	return 0;
-}
-
 /* Only the idle slot's masks change; programs read the other one's meanwhile. */
 static void write_protect(struct maps *maps, const struct setting_protect *protect, unsigned slot)
 {
@@ -104,20 +44,6 @@ static void write_protect(struct maps *maps, const struct setting_protect *prote
 		__atomic_store_n(&maps->protect[word].udp[slot], protect->udp[word],
 				 __ATOMIC_RELAXED);
 	}
-}
-
-static int write_prefixes(struct maps *maps, const struct settings *settings, unsigned slot,
-			  struct config_slot *built)
-{
-	int fd = maps->fd[slot ? MAP_PREFIXES_1 : MAP_PREFIXES_0];
-	struct carry carry = { .fd = fd, .settings = settings, .slot = built };
-	int err = empty_trie(fd);
-
-	if (!err)
-		err = add_configured(fd, settings);
-	if (!err)
-		err = maps_each_prefix(maps, !slot, carry_over, &carry);
-	return err;
 }
 
 /* One that neither slot has: slices taken under a configuration that was withdrawn must not count. */
@@ -135,16 +61,19 @@ int apply_prepare(struct maps *maps, const struct settings *settings, struct tro
 	struct config_slot built;
 	int cpus = libbpf_num_possible_cpus();
 	int err = cpus < 0 ? cpus : 0;
+	bool any_prefix = false;
 
 	if (!err)
 		err = rules_slot(settings, (unsigned)cpus, generation, &built);
 	if (err)
 		return trouble_set(trouble, err, "the limits cannot be built: %s", strerror(-err));
 	write_protect(maps, &settings->protect, !active);
-	err = write_prefixes(maps, settings, !active, &built);
+	err = prefixes_load(maps, settings, clock_monotonic_ns(), &any_prefix);
 	if (err)
 		return trouble_set(trouble, err, "the prefix lists cannot be loaded: %s",
 				   strerror(-err));
+	if (any_prefix)
+		built.flags |= CONFIG_HAS_PREFIXES;
 	maps->config->slot[!active] = built;
 	return 0;
 }

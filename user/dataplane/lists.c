@@ -8,58 +8,126 @@
 
 #include <bpf/bpf.h>
 
+#include "dataplane/trie.h"
+
+enum {
+	ADDRESS_BITS = 128,
+	LOOKED_AT = 16, /* entries, with each change by hand */
+};
 
 static int active_trie(const struct maps *maps)
 {
 	return maps->fd[maps->config->active & 1 ? MAP_PREFIXES_1 : MAP_PREFIXES_0];
 }
 
-int maps_prefix_find(const struct maps *maps, const struct prefix_key *key,
-		     struct prefix_entry *entry)
+int maps_rule_find(const struct maps *maps, const union address *address, uint64_t now_ns,
+		   struct rule_found *out)
 {
-	return bpf_map_lookup_elem(active_trie(maps), key, entry) ? -errno : 0;
+	const struct config_slot *slot = &maps->config->slot[maps->config->active & 1];
+	struct prefix_key key = prefix_key_of(address, ADDRESS_BITS);
+	struct prefix_entry entry;
+
+	if (!(slot->flags & CONFIG_HAS_PREFIXES))
+		return -ENOENT;
+	for (;;) {
+		if (bpf_map_lookup_elem(active_trie(maps), &key, &entry))
+			return -errno;
+		out->bits = entry.bits;
+		out->by_hand = entry.by_hand.action != PREFIX_NONE &&
+			       !prefix_rule_has_ended(&entry.by_hand, now_ns);
+		out->rule = out->by_hand ? entry.by_hand : entry.configured;
+		if (out->rule.action != PREFIX_NONE)
+			return 0;
+		/* All that it said has ended: the next shorter one counts. */
+		if (!entry.bits || entry.bits > key.bits)
+			return -ENOENT;
+		key.bits = entry.bits - 1;
+	}
 }
 
-static bool is_same(const struct prefix_key *one, const struct prefix_key *other)
+/* Exactly the key's own entry: a look-up answers with the longest that is no longer than the key.
+ * Zero if there is none. */
+static int find_own(int fd, const struct prefix_key *key, struct prefix_entry *entry)
 {
-	return !memcmp(one, other, sizeof(*one));
+	if (bpf_map_lookup_elem(fd, key, entry)) {
+		if (errno != ENOENT)
+			return -errno;
+		entry->bits = UINT32_MAX;
+	}
+	if (entry->bits != key->bits)
+		*entry = (struct prefix_entry){ .bits = key->bits };
+	return 0;
 }
 
-/* A trie's look-up answers with the longest match; whether it is the key itself, only a walk shows. */
-struct search {
-	const struct prefix_key *key;
-	struct prefix_entry *entry;
-};
-
-static int compare(const struct prefix_key *key, const struct prefix_entry *entry, void *data)
+static int write_own(int fd, const struct prefix_key *key, const struct prefix_entry *entry)
 {
-	struct search *search = data;
+	if (!entry->by_hand.action && !entry->configured.action)
+		return bpf_map_delete_elem(fd, key) && errno != ENOENT ? -errno : 0;
+	return bpf_map_update_elem(fd, key, entry, BPF_ANY) ? -errno : 0;
+}
 
-	if (!is_same(key, search->key))
-		return 0;
-	*search->entry = *entry;
-	return 1;
+/*
+ * Forget rules that have ended among the entries that follow a key, but look at a few only: so a
+ * change costs the same however many entries there are, and what has ended can still not pile up.
+ * With each rule that is given and will end, LOOKED_AT entries are looked at; once one in LOOKED_AT
+ * has ended, as many are forgotten as are given.
+ */
+static void forget_ended(int fd, const struct prefix_key *key, uint64_t now_ns)
+{
+	struct prefix_key at = *key, next;
+	struct prefix_entry entry;
+
+	for (int looks = 0; looks < LOOKED_AT; looks++) {
+		if (bpf_map_get_next_key(fd, &at, &next) || bpf_map_lookup_elem(fd, &next, &entry))
+			return;
+		if (!prefix_rule_has_ended(&entry.by_hand, now_ns)) {
+			at = next;
+			continue;
+		}
+		entry.by_hand = (struct prefix_rule){};
+		if (write_own(fd, &next, &entry))
+			return;
+		if (entry.configured.action)
+			at = next;
+	}
+}
+
+/* Programs ask the trie only if the flag is set. */
+static void note_if_any(const struct maps *maps, int fd)
+{
+	struct config_slot *slot = &maps->config->slot[maps->config->active & 1];
+	struct prefix_key first;
+
+	if (!bpf_map_get_next_key(fd, NULL, &first))
+		__atomic_fetch_or(&slot->flags, CONFIG_HAS_PREFIXES, __ATOMIC_RELEASE);
+	else if (errno == ENOENT)
+		__atomic_fetch_and(&slot->flags, ~(uint32_t)CONFIG_HAS_PREFIXES, __ATOMIC_RELEASE);
 }
 
 int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
-		    const struct prefix_rule *by_hand)
+		    const struct prefix_rule *by_hand, uint64_t now_ns)
 {
-	struct config_slot *slot = &maps->config->slot[maps->config->active & 1];
-	struct prefix_entry entry = {};
-	int found = maps_each_prefix(maps, maps->config->active & 1, compare,
-				     &(struct search){ .key = key, .entry = &entry });
+	int fd = active_trie(maps);
+	struct prefix_entry entry;
+	bool was_said;
+	int err = find_own(fd, key, &entry);
 
-	if (found < 0)
-		return found;
+	if (err)
+		return err;
+	was_said = entry.by_hand.action && !prefix_rule_has_ended(&entry.by_hand, now_ns);
 	if (by_hand->action == PREFIX_NONE && !entry.by_hand.action)
 		return -ENOENT;
 	entry.by_hand = *by_hand;
-	if (!entry.by_hand.action && !entry.configured.action)
-		return bpf_map_delete_elem(active_trie(maps), key) ? -errno : 0;
-	if (bpf_map_update_elem(active_trie(maps), key, &entry, BPF_ANY))
-		return -errno;
-	__atomic_fetch_or(&slot->flags, CONFIG_HAS_PREFIXES, __ATOMIC_RELEASE);
-	return 0;
+	/* While the key is there: from a key that is not, a walk begins at the first. */
+	if (by_hand->action == PREFIX_NONE)
+		forget_ended(fd, key, now_ns);
+	err = write_own(fd, key, &entry);
+	if (!err && by_hand->action != PREFIX_NONE)
+		forget_ended(fd, key, now_ns);
+	note_if_any(maps, fd);
+	if (!err && by_hand->action == PREFIX_NONE && !was_said)
+		return -ENOENT;
+	return err;
 }
 
 int maps_each_prefix(const struct maps *maps, unsigned slot,
@@ -67,21 +135,7 @@ int maps_each_prefix(const struct maps *maps, unsigned slot,
 				  void *data),
 		     void *data)
 {
-	int fd = maps->fd[slot ? MAP_PREFIXES_1 : MAP_PREFIXES_0];
-	struct prefix_key key, next;
-	struct prefix_entry entry;
-	bool first = true;
-	int result = 0;
-
-	while (!result) {
-		if (bpf_map_get_next_key(fd, first ? NULL : &key, &next))
-			return errno == ENOENT ? 0 : -errno;
-		first = false;
-		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, &entry))
-			result = visit(&key, &entry, data);
-	}
-	return result;
+	return trie_walk(maps->fd[slot ? MAP_PREFIXES_1 : MAP_PREFIXES_0], visit, data);
 }
 
 static int by_packets(const void *one, const void *other)

@@ -91,15 +91,25 @@ struct occupancy {
 
 void maps_occupancy(const struct maps *maps, uint64_t now_ns, struct occupancy *out);
 
-/* What the lists say about a prefix of exactly this length, or about the longest around it. */
-int maps_prefix_find(const struct maps *maps, const struct prefix_key *key,
-		     struct prefix_entry *entry);
+struct rule_found {
+	struct prefix_rule rule; /* never PREFIX_NONE */
+	bool by_hand;
+	uint32_t bits; /* of the prefix it was given for */
+};
 
-/* Set what is said by hand about a prefix; PREFIX_NONE takes it back. Wants the lock. */
+/* The rule that counts for an address now, found as the programs find it. -ENOENT: there is none. */
+int maps_rule_find(const struct maps *maps, const union address *address, uint64_t now_ns,
+		   struct rule_found *out);
+
+/*
+ * Set what is said by hand about a prefix; PREFIX_NONE takes it back (-ENOENT: nothing was said, or
+ * it has ended by now_ns). Takes the same time however long the lists are. Wants the lock.
+ */
 int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
-		    const struct prefix_rule *by_hand);
+		    const struct prefix_rule *by_hand, uint64_t now_ns);
 
-/* Call visit for each entry of a slot's trie, until it returns other than 0. */
+/* Call visit for each entry of a slot's trie, until it returns other than 0. Rules that have ended
+ * may still be among them. */
 int maps_each_prefix(const struct maps *maps, unsigned slot,
 		     int (*visit)(const struct prefix_key *key, const struct prefix_entry *entry,
 				  void *data),
