@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps are written as user/dataplane does it, with rules_slot() and rules_prefix(), so that a
- * test sees what an operator would. */
+/* Loading, writing the maps, running frames; what is read back stands in harness_read.c. The maps
+ * are written as user/dataplane does it, with rules_slot() and rules_prefix(), so that a test sees
+ * what an operator would. */
 #include "harness.h"
 
 #include <sched.h>
@@ -15,7 +16,12 @@
 #include "dataplane/rules.h"
 #include "sluice_test.skel.h"
 
-enum { LOOPBACK_IFINDEX = 1, CPUS_MAX = 1024 };
+enum {
+	LOOPBACK_IFINDEX = 1,
+	TC_PASSES = -1,            /* TC_ACT_UNSPEC */
+	TC_REFUSES = 2,            /* TC_ACT_SHOT */
+	TC_FRAME_BYTES_MAX = 3500, /* with what the kernel puts around it, less than a page */
+};
 
 static int fd_of(const struct bpf_map *map)
 {
@@ -51,7 +57,18 @@ static int take_event(void *context, void *data, size_t bytes)
 	return 0;
 }
 
-static int open_harness(void **state, bool frags)
+static int program_of(const struct sluice_test_bpf *skeleton, enum hook hook)
+{
+	const struct bpf_program *const programs[] = {
+		[HOOK_XDP] = skeleton->progs.sluice_xdp,
+		[HOOK_FRAGS] = skeleton->progs.sluice_frags,
+		[HOOK_TC] = skeleton->progs.sluice_tc,
+	};
+
+	return bpf_program__fd(programs[hook]);
+}
+
+static int open_harness(void **state, enum hook hook)
 {
 	struct harness *harness = calloc(1, sizeof(*harness));
 	struct sluice_test_bpf *skeleton = sluice_test_bpf__open_and_load();
@@ -65,8 +82,8 @@ static int open_harness(void **state, bool frags)
 	stay_on_one_cpu();
 	harness->skeleton = skeleton;
 	harness->cpus = libbpf_num_possible_cpus();
-	harness->program =
-		bpf_program__fd(frags ? skeleton->progs.sluice_frags : skeleton->progs.sluice_xdp);
+	harness->hook = hook;
+	harness->program = program_of(skeleton, hook);
 	harness->sets = map_memory(skeleton->maps.ip_buckets, IP_SETS * sizeof(struct bucket_set));
 	harness->node = map_memory(skeleton->maps.node_buckets, sizeof(struct node_buckets));
 	harness->config = map_memory(skeleton->maps.config, sizeof(struct config));
@@ -80,12 +97,17 @@ static int open_harness(void **state, bool frags)
 
 int harness_open_xdp(void **state)
 {
-	return open_harness(state, false);
+	return open_harness(state, HOOK_XDP);
 }
 
 int harness_open_frags(void **state)
 {
-	return open_harness(state, true);
+	return open_harness(state, HOOK_FRAGS);
+}
+
+int harness_open_tc(void **state)
+{
+	return open_harness(state, HOOK_TC);
 }
 
 int harness_close(void **state)
@@ -141,12 +163,15 @@ int harness_reset(void **state)
 	clear_per_cpu(harness, skeleton->maps.node_slices, 1);
 	clear_per_cpu(harness, skeleton->maps.report_state, 1);
 	clear_per_cpu(harness, skeleton->maps.counters, REASONS);
+	clear_per_cpu(harness, skeleton->maps.interface_counters, INTERFACE_COUNTERS);
 	clear_per_cpu(harness, skeleton->maps.notes, NOTES);
 	clear_hash(skeleton->maps.offenders);
 	clear_hash(skeleton->maps.prefixes_0);
 	clear_hash(skeleton->maps.prefixes_1);
 	harness_events(harness, NULL, 0);
 	memset(harness->seen, 0, sizeof(harness->seen));
+	memset(harness->seen_interface, 0, sizeof(harness->seen_interface));
+	harness->ifindex = LOOPBACK_IFINDEX;
 	harness_clock(harness, HARNESS_START_NS, 0);
 	return 0;
 }
@@ -247,57 +272,72 @@ uint64_t harness_now(const struct harness *harness)
 	return harness->skeleton->bss->fake_now_ns;
 }
 
-/* Which counter has moved since the last run. */
-static void find_reason(struct harness *harness, struct ran *ran)
-{
-	int moved = 0;
-
-	for (int reason = 0; reason < REASONS; reason++) {
-		struct counter now = harness_counter(harness, reason);
-		struct counter *seen = &harness->seen[reason];
-		uint64_t packets = now.packets - seen->packets;
-		uint64_t would = now.would_packets - seen->would_packets;
-		uint64_t bytes = now.bytes - seen->bytes + now.would_bytes - seen->would_bytes;
-
-		*seen = now;
-		if (!packets && !would && !bytes)
-			continue;
-		assert_int_equal(packets + would, 1);
-		ran->reason = reason;
-		ran->would = would;
-		ran->bytes = (uint32_t)bytes;
-		moved++;
-	}
-	assert_int_equal(moved, 1);
-}
-
-/* The program's last answer. */
+/* The program's last answer, in the words of XDP. */
 static int test_run(const struct harness *harness, const void *frame, uint32_t bytes,
-		    uint32_t times)
+		    struct many many, uint32_t times)
 {
-	struct xdp_md context = { .data_end = bytes, .ingress_ifindex = LOOPBACK_IFINDEX };
+	struct xdp_md xdp = { .data_end = bytes, .ingress_ifindex = harness->ifindex };
+	struct __sk_buff tc = {
+		.ifindex = harness->ifindex,
+		.gso_size = many.payload_each,
+		.gso_segs = many.segments,
+	};
+	bool is_tc = harness->hook == HOOK_TC;
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = bytes,
-		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = (int)times);
-	int err = bpf_prog_test_run_opts(harness->program, &options);
+		    .ctx_in = is_tc ? (void *)&tc : (void *)&xdp,
+		    .ctx_size_in = is_tc ? sizeof(tc) : sizeof(xdp), .repeat = (int)times);
+	int err = bpf_prog_test_run_opts(harness->program, &options), action;
 
 	if (err)
 		fail_msg("a frame of %u bytes cannot be run: %s", bytes, strerror(-err));
-	return (int)options.retval;
+	action = (int)options.retval;
+	if (!is_tc)
+		return action;
+	assert_true(action == TC_PASSES || action == TC_REFUSES);
+	return action == TC_PASSES ? XDP_PASS : XDP_DROP;
+}
+
+bool harness_can_run(const struct harness *harness, const void *frame, uint32_t bytes)
+{
+	const uint8_t *byte = frame;
+	uint32_t least = 14;
+
+	if (bytes < least)
+		return false;
+	if (harness->hook != HOOK_TC)
+		return true;
+	if (byte[12] == 0x08 && byte[13] == 0x00)
+		least += 20;
+	if (byte[12] == 0x86 && byte[13] == 0xdd)
+		least += 40;
+	return bytes >= least && bytes <= TC_FRAME_BYTES_MAX;
 }
 
 struct ran harness_run(struct harness *harness, const void *frame, uint32_t bytes)
 {
-	struct ran ran = { .action = test_run(harness, frame, bytes, 1) };
+	int action = test_run(harness, frame, bytes, (struct many){}, 1);
+	struct ran ran = harness_outcome(harness, action == XDP_DROP);
 
-	find_reason(harness, &ran);
+	assert_int_equal(ran.packets, 1);
+	ran.action = action;
+	return ran;
+}
+
+struct ran harness_many(struct harness *harness, const struct frame *frame, struct many many)
+{
+	int action = test_run(harness, frame->byte, frame->bytes, many, 1);
+	struct ran ran;
+
+	assert_int_equal(harness->hook, HOOK_TC);
+	ran = harness_outcome(harness, action == XDP_DROP);
+	ran.action = action;
 	return ran;
 }
 
 void harness_repeat(struct harness *harness, const struct frame *frame, uint32_t times)
 {
-	(void)test_run(harness, frame->byte, frame->bytes, times);
-	for (int reason = 0; reason < REASONS; reason++)
-		harness->seen[reason] = harness_counter(harness, reason);
+	(void)test_run(harness, frame->byte, frame->bytes, (struct many){}, times);
+	harness_forget(harness);
 }
 
 struct ran harness_frame(struct harness *harness, const struct frame *frame)
@@ -311,86 +351,4 @@ struct ran harness_tcp(struct harness *harness, const char *source, uint8_t flag
 
 	frame_of_tcp(&frame, source, 443, flags, bytes);
 	return harness_frame(harness, &frame);
-}
-
-struct counter harness_counter(const struct harness *harness, enum reason reason)
-{
-	struct counter of_cpu[CPUS_MAX], sum = {};
-	uint32_t key = reason;
-
-	assert_true(harness->cpus <= CPUS_MAX);
-	assert_int_equal(bpf_map_lookup_elem(fd_of(harness->skeleton->maps.counters), &key, of_cpu),
-			 0);
-	for (int cpu = 0; cpu < harness->cpus; cpu++) {
-		sum.packets += of_cpu[cpu].packets;
-		sum.bytes += of_cpu[cpu].bytes;
-		sum.would_packets += of_cpu[cpu].would_packets;
-		sum.would_bytes += of_cpu[cpu].would_bytes;
-	}
-	return sum;
-}
-
-/* This one is counted where the account of events is kept. */
-static uint64_t sampled_out(const struct harness *harness)
-{
-	struct report_state of_cpu[CPUS_MAX];
-	uint64_t sum = 0;
-	uint32_t key = 0;
-
-	assert_int_equal(
-		bpf_map_lookup_elem(fd_of(harness->skeleton->maps.report_state), &key, of_cpu), 0);
-	for (int cpu = 0; cpu < harness->cpus; cpu++)
-		sum += of_cpu[cpu].sampled_out;
-	return sum;
-}
-
-uint64_t harness_note(const struct harness *harness, enum note note)
-{
-	uint64_t of_cpu[CPUS_MAX], sum = 0;
-	uint32_t key = note;
-
-	assert_true(harness->cpus <= CPUS_MAX);
-	assert_int_equal(bpf_map_lookup_elem(fd_of(harness->skeleton->maps.notes), &key, of_cpu),
-			 0);
-	for (int cpu = 0; cpu < harness->cpus; cpu++)
-		sum += of_cpu[cpu];
-	return note == NOTE_EVENT_SAMPLED_OUT ? sum + sampled_out(harness) : sum;
-}
-
-uint64_t harness_unspent(const struct harness *harness, enum meter meter)
-{
-	struct node_slices of_cpu[CPUS_MAX];
-	uint32_t only = 0;
-
-	assert_true(harness->cpus <= CPUS_MAX);
-	assert_int_equal(
-		bpf_map_lookup_elem(fd_of(harness->skeleton->maps.node_slices), &only, of_cpu), 0);
-	return of_cpu[sched_getcpu()].meter[meter].unspent;
-}
-
-size_t harness_events(struct harness *harness, struct event *events, size_t max)
-{
-	harness->events = events;
-	harness->events_max = max;
-	harness->event_count = 0;
-	assert_true(ring_buffer__consume(harness->ring) >= 0);
-	return harness->event_count;
-}
-
-bool harness_offender(const struct harness *harness, const union address *key, struct offender *out)
-{
-	return bpf_map_lookup_elem(fd_of(harness->skeleton->maps.offenders), key, out) == 0;
-}
-
-struct place harness_place(const struct harness *harness, const char *address)
-{
-	union address source = address_of(address);
-	union address key = address_key(&source, harness_slot(harness)->ipv6_prefix);
-
-	return key_place(&harness->config->secret, &key, IP_SETS - 1);
-}
-
-struct bucket_set *harness_set(const struct harness *harness, const char *address)
-{
-	return &harness->sets[harness_place(harness, address).set];
 }
