@@ -16,4 +16,7 @@ int explain_load(int err, struct trouble *trouble);
 int explain_attach(int err, const char *name, uint32_t ifindex, enum attach_mode mode, bool frags,
 		   struct trouble *trouble);
 
+/* The same by the rung that was tried. */
+int explain_rung(int err, const char *name, enum rung rung, struct trouble *trouble);
+
 #endif

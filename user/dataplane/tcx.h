@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Numbers of tcx (Linux 6.6), which the headers of Debian 12 do not have yet. */
+#ifndef SLUICE_DATAPLANE_TCX_H
+#define SLUICE_DATAPLANE_TCX_H
+
+enum { TCX_INGRESS = 46 }; /* enum bpf_attach_type: BPF_TCX_INGRESS */
+
+#endif
