@@ -93,12 +93,16 @@ test_foreign() {
 
 # A renewal that fails on its second interface leaves the configuration that was in force.
 test_failed_renewal() {
+	local id
+
 	in_ns server bpftool net attach xdpdrv pinned "$work/bpf/foreign" dev s1
 	config 10
 	attach s0
+	id=$(interfaces .program_id)
 	config 20
 	attach s0 s1
 	equal "a renewal that cannot be done everywhere is refused" 69 "$status"
+	equal "and the program before is in its place again" "$id" "$(interfaces .program_id)"
 	equal "and the configuration before stays in force" 10 \
 		"$(quietly_in server sluice status --json | jq .limits.per_ip.packets.burst)"
 	equal "where it was" '[["s0",true]]' "$(interfaces '[.name, .attached]')"

@@ -27,8 +27,8 @@ state() {
 }
 
 nothing="s0 off, s1 off, pins:, links: 0, node: "
-one="s0 on, s1 off, pins: v1, links: 1, node: 1000"
-both="s0 on, s1 on, pins: v1, links: 2, node: 2000"
+one="s0 on, s1 off, pins: v2, links: 1, node: 1000"
+both="s0 on, s1 on, pins: v2, links: 2, node: 2000"
 
 # The kernel takes a program off a moment after its last pin is gone: to be waited for.
 is_state() {

@@ -23,6 +23,7 @@
 #include "dataplane/guard.h"
 #include "dataplane/maps.h"
 #include "dataplane/object.h"
+#include "dataplane/switch.h"
 
 struct attempt {
 	struct pins *pins;
@@ -151,6 +152,16 @@ static int climb(struct attempt *attempt, struct attached *one)
 	return err;
 }
 
+/* Pin what the interface runs now, where its link is pinned or will be. */
+static int note_program(const struct attempt *attempt, const struct attached *one)
+{
+	const struct pins *pins = attempt->pins;
+	int program = one->frags ? object_frags_fd(attempt->object) : object_single_fd(attempt->object);
+
+	return switch_note(attempt->guard.undo->fresh ? pins->staging : pins->set, one->ifindex, program,
+			   attempt->trouble);
+}
+
 /* The new program in the place of the old one. In generic mode only the one for a single buffer, as
  * in climb(); in native mode the driver may take only one of the two. */
 static int update_link(struct attempt *attempt, struct attached *one, enum attach_mode mode, int link)
@@ -170,23 +181,22 @@ static int update_link(struct attempt *attempt, struct attached *one, enum attac
 	if (!one->frags && bpf_link_update(link, object_single_fd(attempt->object), &options))
 		return explain_attach(-errno, one->name, one->ifindex, mode, false,
 				      attempt->trouble);
-	return 0;
+	return note_program(attempt, one);
 }
 
-/* Renew what the pinned link of the interface runs. 0: done. 1: there is no such link. */
-static int renew(struct attempt *attempt, struct attached *one)
+/* Renew what the interface's pinned link in the set of a version runs. 0: done. 1: no such link. */
+static int renew(struct attempt *attempt, struct attached *one, uint32_t version)
 {
+	struct undo *undo = attempt->guard.undo;
 	enum attach_mode mode;
 	uint32_t program_id;
-	char path[PATH_MAX];
+	char folder[PATH_MAX], path[PATH_MAX];
 	int err, link;
 
-	err = link_examine(pins_link_path(attempt->pins->set, one->ifindex, path), one->ifindex, &mode,
-			   &program_id);
-	if (err == -ENOENT)
-		return 1;
-	if (err == -ENODEV)
-		return unlink(path) ? -errno : 1; /* of an interface that is no more */
+	(void)pins_version_path(attempt->pins, version, folder);
+	err = link_examine(pins_link_path(folder, one->ifindex, path), one->ifindex, &mode, &program_id);
+	if (err == -ENOENT || err == -ENODEV)
+		return 1; /* the latter: of an interface that is no more */
 	if (err == -EXDEV) {
 		trouble_set(attempt->trouble, 0, "%s serves an interface of another network namespace",
 			    path);
@@ -197,7 +207,12 @@ static int renew(struct attempt *attempt, struct attached *one)
 	link = err ? err : bpf_obj_get(path);
 	if (link < 0)
 		return trouble_set(attempt->trouble, link, "cannot open %s: %s", path, strerror(-link));
-	err = update_link(attempt, one, mode, link);
+	err = switch_keep(folder, one->ifindex, program_id, attempt->trouble);
+	if (!err) {
+		undo->switches[undo->switch_count++] =
+			(struct undo_switch){ .ifindex = one->ifindex, .version = version };
+		err = update_link(attempt, one, mode, link);
+	}
 	(void)close(link);
 	one->renewed = true;
 	return err;
@@ -208,7 +223,7 @@ static int attach_one(struct attempt *attempt, size_t at)
 	struct attached *one = &attempt->result->interfaces[at];
 	struct undo *undo = attempt->guard.undo;
 	char path[PATH_MAX];
-	int err = renew(attempt, one);
+	int err = renew(attempt, one, SLUICE_ABI_VERSION);
 
 	if (err <= 0)
 		return err;
@@ -220,7 +235,7 @@ static int attach_one(struct attempt *attempt, size_t at)
 			pins_link_path(attempt->pins->staging, one->ifindex, path)))
 		return trouble_set(attempt->trouble, -errno, "cannot pin %s: %s", path,
 				   strerror(errno));
-	return 0;
+	return note_program(attempt, one);
 }
 
 /* Move what is in staging/ into its place. */

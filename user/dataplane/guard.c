@@ -13,6 +13,7 @@
 
 #include "dataplane/apply.h"
 #include "dataplane/maps.h"
+#include "dataplane/switch.h"
 
 static void turn_back(const struct undo *undo)
 {
@@ -26,18 +27,30 @@ static void turn_back(const struct undo *undo)
 	maps_close(&maps);
 }
 
+static void switches_back(const struct undo *undo)
+{
+	char folder[PATH_MAX];
+
+	for (uint32_t at = 0; at < undo->switch_count; at++)
+		switch_back(pins_version_path(&undo->pins, undo->switches[at].version, folder),
+			    undo->switches[at].ifindex);
+}
+
 static void take_back(const struct undo *undo)
 {
 	char path[PATH_MAX];
 
+	switches_back(undo);
 	(void)pins_remove(undo->pins.staging);
 	if (undo->fresh) {
 		(void)pins_remove(undo->pins.set);
 		(void)rmdir(undo->pins.root);
 		return;
 	}
-	for (uint32_t at = 0; at < undo->link_count; at++)
+	for (uint32_t at = 0; at < undo->link_count; at++) {
 		(void)unlink(pins_link_path(undo->pins.set, undo->links[at], path));
+		switch_forget(undo->pins.set, undo->links[at]);
+	}
 	if (undo->turned_over)
 		turn_back(undo);
 }
@@ -91,7 +104,8 @@ fail:
 	return err;
 }
 
-void guard_commit(struct guard *guard)
+/* Not before this are the programs let go that would be put back. */
+static void end(struct guard *guard)
 {
 	static const char all_is_well = 1;
 
@@ -102,8 +116,17 @@ void guard_commit(struct guard *guard)
 	(void)munmap(guard->undo, sizeof(*guard->undo));
 }
 
+void guard_commit(struct guard *guard)
+{
+	const struct undo *undo = guard->undo;
+
+	for (uint32_t at = 0; at < undo->switch_count; at++)
+		switch_done(undo->pins.set, undo->switches[at].ifindex);
+	end(guard);
+}
+
 void guard_roll_back(struct guard *guard)
 {
 	take_back(guard->undo);
-	guard_commit(guard);
+	end(guard);
 }

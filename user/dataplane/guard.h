@@ -25,6 +25,12 @@ struct undo {
 	uint32_t active_before; /* configuration slot, if turned over */
 	uint32_t links[ATTACH_INTERFACES_MAX]; /* interfaces that got a link of their own */
 	uint32_t link_count;
+	/* Links that run another program than before: where they stood, and whose. See switch.h. */
+	struct undo_switch {
+		uint32_t ifindex;
+		uint32_t version; /* of the set they belonged to: it stands in v<version> */
+	} switches[ATTACH_INTERFACES_MAX];
+	uint32_t switch_count;
 };
 
 struct guard {

@@ -15,6 +15,8 @@
 
 #include <linux/if_link.h>
 
+#include "dataplane/switch.h"
+
 struct listing {
 	struct link_state *links;
 	size_t max;
@@ -101,18 +103,20 @@ static int count_link(uint32_t ifindex, const char *path, void *data)
 /* A link whose interface is gone holds nothing but its pin. */
 static int remove_dead(uint32_t ifindex, const char *path, void *data)
 {
+	const struct pins *pins = data;
 	enum attach_mode mode;
 	uint32_t program_id;
 
-	(void)data;
-	if (link_examine(path, ifindex, &mode, &program_id) == -ENODEV)
+	if (link_examine(path, ifindex, &mode, &program_id) == -ENODEV) {
 		(void)unlink(path);
+		switch_forget(pins->set, ifindex);
+	}
 	return 0;
 }
 
 void links_forget_dead(const struct pins *pins)
 {
-	(void)pins_each_link(pins->set, remove_dead, NULL);
+	(void)pins_each_link(pins->set, remove_dead, (void *)pins);
 }
 
 int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
@@ -137,6 +141,7 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 							 "run as root");
 		return err;
 	}
+	switch_forget(pins->set, ifindex);
 	links_forget_dead(pins);
 	err = pins_each_link(pins->set, count_link, &left);
 	if (err || left)

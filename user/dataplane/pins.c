@@ -142,6 +142,12 @@ bool pins_exist(const struct pins *pins)
 	return !access(pins->set, F_OK);
 }
 
+const char *pins_version_path(const struct pins *pins, uint32_t version, char buffer[PATH_MAX])
+{
+	(void)snprintf(buffer, PATH_MAX, "%s/v%u", pins->root, version);
+	return buffer;
+}
+
 const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX])
 {
 	(void)snprintf(buffer, PATH_MAX, "%s/%s", folder, name);

@@ -5,7 +5,7 @@
  *     <bpffs>/              /sys/fs/bpf/sluice; locked while something is changed
  *       v2/                 SLUICE_ABI_VERSION
  *         ip_buckets …      the maps
- *         link_3            one for each interface, by ifindex
+ *         link_3            one for each interface, by ifindex, and what goes with it: switch.h
  *       staging/            what an attach has made and not yet put in force
  *       daemon/             the daemon's debts: tenants, tenants_secret
  *
@@ -25,7 +25,7 @@
 
 struct pins {
 	char root[PATH_MAX - 64];
-	char set[PATH_MAX - 48];     /* root/v1 */
+	char set[PATH_MAX - 48];     /* root/v2 */
 	char staging[PATH_MAX - 48]; /* root/staging */
 	char daemon[PATH_MAX - 48];  /* root/daemon */
 	int lock_fd;		     /* -1: not locked */
@@ -44,6 +44,9 @@ void pins_unlock(struct pins *pins);
 
 /* Whether there is a set of our version. */
 bool pins_exist(const struct pins *pins);
+
+/* The folder of a set of any version. */
+const char *pins_version_path(const struct pins *pins, uint32_t version, char buffer[PATH_MAX]);
 
 /* The path of a pin in a folder (set or staging); the result lies in buffer. */
 const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX]);
