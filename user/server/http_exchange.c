@@ -381,23 +381,37 @@ static void set_aside(struct http_exchange *exchange)
 		resume(server, connection);
 }
 
-enum MHD_Result http_exchange_proceed(struct http_exchange *exchange)
+static enum MHD_Result ask(struct http_exchange *exchange)
 {
-	bool is_over = exchange->response || exchange->is_broken;
-
-	if (!is_over && exchange->route->is_slow) {
+	if (exchange->route->is_slow) {
 		http_exchange_ask(exchange);
 		/* What it holds is not ours from here on until it has been answered. */
 		http_clerk_give(&exchange->server->clerk, exchange);
-		set_aside(exchange);
-		return MHD_YES;
-	}
-	if (!is_over)
+	} else {
 		exchange->route->run(exchange);
-	if (exchange->response || exchange->is_broken)
-		return send_reply(exchange);
+		if (exchange->response || exchange->is_broken)
+			return send_reply(exchange);
+	}
 	set_aside(exchange);
 	return MHD_YES;
+}
+
+/*
+ * Who stops the server waits for connections that are set aside, and one that is about to be must not
+ * escape it: so it is either seen asking, or itself sees that the server closes, and hangs up.
+ */
+enum MHD_Result http_exchange_proceed(struct http_exchange *exchange)
+{
+	struct http_worker *worker = exchange->worker;
+	enum MHD_Result result = MHD_NO;
+
+	if (exchange->response || exchange->is_broken)
+		return send_reply(exchange);
+	atomic_store(&worker->is_asking, true);
+	if (!atomic_load(&exchange->server->is_closing))
+		result = ask(exchange);
+	atomic_store(&worker->is_asking, false);
+	return result;
 }
 
 /* ---- the server */

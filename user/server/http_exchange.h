@@ -82,6 +82,8 @@ struct http_worker {
 	struct engine_reader *reader;
 	struct http_exchange *spare; /* one that has ended, for the next; NULL: none */
 	_Atomic uint64_t begun, ended; /* exchanges */
+	/* Its thread is putting a question, whose connection may come to be set aside. */
+	_Atomic bool is_asking;
 	_Atomic uint64_t answers[HTTP_ROUTES_MAX + 1][HTTP_STATUSES_MAX + 1]; /* the last: others */
 };
 

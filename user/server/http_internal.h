@@ -19,6 +19,7 @@ struct http_server {
 	struct MHD_Daemon *daemon;
 	struct http_clerk clerk;
 	_Atomic bool is_stopping;
+	_Atomic bool is_closing; /* nothing more is asked */
 	_Atomic uint64_t noticed_at_ns;
 
 	pthread_key_t worker_key;

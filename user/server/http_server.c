@@ -334,6 +334,17 @@ static bool is_busy(struct http_server *server)
 	return begun != ended;
 }
 
+static bool is_asking(struct http_server *server)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&server->lock);
+	for (struct http_worker *worker = server->workers; worker; worker = worker->next)
+		found |= atomic_load(&worker->is_asking);
+	(void)pthread_mutex_unlock(&server->lock);
+	return found;
+}
+
 void http_server_stop(struct http_server *server, uint64_t grace_ms)
 {
 	const struct timespec step = { .tv_nsec = DRAIN_STEP_MS * NS_PER_MS };
@@ -345,7 +356,10 @@ void http_server_stop(struct http_server *server, uint64_t grace_ms)
 	(void)MHD_quiesce_daemon(server->daemon);
 	while (is_busy(server) && clock_monotonic_ns() < until_ns)
 		(void)nanosleep(&step, NULL);
-	/* The library must not be stopped while a connection is suspended. */
+	/* The library must not be stopped while a connection is suspended, or about to be. */
+	atomic_store(&server->is_closing, true);
+	while (is_asking(server))
+		(void)nanosleep(&step, NULL);
 	(void)pthread_mutex_lock(&server->lock);
 	while (server->set_aside)
 		(void)pthread_cond_wait(&server->has_resumed, &server->lock);
