@@ -337,6 +337,35 @@ static void in_memory_an_override_lives_and_ends_likewise(void **state)
 	world_end(&world);
 }
 
+/* Made ready, it is nothing yet; in force, it is under the overrides of that time. */
+static void one_that_is_set_while_a_configuration_is_made_ready_is_kept(void **state)
+{
+	struct engine_prepared *prepared, *given_up;
+	struct trouble trouble;
+	struct limits_entry entry;
+	struct world world;
+
+	(void)state;
+	world_make(&world, yaml);
+	assert_int_equal(set_override(&world, "globex", BURST_OF_TWO, 0, false), 0);
+	settings_free(world.settings);
+	world.settings = settings_of("rate_limits:\n"
+				     "  tenants: {acme: {rate: 0.001, burst: 4}}\n");
+	assert_int_equal(engine_prepare(world.settings, &prepared, &trouble), 0);
+	assert_int_equal(engine_prepare(world.settings, &given_up, &trouble), 0);
+	engine_discard(given_up);
+	engine_discard(NULL);
+	assert_int_equal(admitted_of(&world, "acme", 5), 1);
+	assert_int_equal(set_override(&world, "initech", BURST_OF_NINE, 0, false), 0);
+	assert_int_equal(unset_override(&world, "globex", false), 0);
+	engine_commit(world.engine, prepared);
+	assert_int_equal(source_of(&world, "acme", &entry), LIMIT_FROM_CONFIG);
+	assert_int_equal(entry.limit.hooks.burst, 4);
+	assert_int_equal(source_of(&world, "initech", &entry), LIMIT_FROM_OVERRIDE);
+	assert_int_equal(source_of(&world, "globex", &entry), LIMIT_FROM_NONE);
+	world_end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +380,7 @@ int main(void)
 		cmocka_unit_test(an_end_that_cannot_be_stored_is_an_end),
 		cmocka_unit_test(an_end_that_is_found_on_a_full_disk_is_stored_later),
 		cmocka_unit_test(in_memory_an_override_lives_and_ends_likewise),
+		cmocka_unit_test(one_that_is_set_while_a_configuration_is_made_ready_is_kept),
 	};
 
 	disk_install();

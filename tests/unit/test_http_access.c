@@ -154,6 +154,24 @@ static void exchanges_tokens_without_a_restart(void **state)
 	assert_string_equal(site_say(&site, "GET", ACME_PATH, NULL, NULL), "200 " ACME);
 }
 
+static void what_is_made_ready_is_not_in_force_yet(void **state)
+{
+	struct settings settings = *site.settings;
+	struct http_prepared *prepared, *given_up;
+
+	(void)state;
+	settings.tokens = &site.settings->tokens[1]; /* the reader's */
+	settings.token_count = 1;
+	assert_int_equal(http_server_prepare(site.server, &settings, &prepared, &site.trouble), 0);
+	assert_int_equal(http_server_prepare(site.server, &settings, &given_up, &site.trouble), 0);
+	http_server_discard(given_up);
+	http_server_discard(NULL);
+	assert_non_null(strstr(site_say(&site, "PUT", ACME_PATH, WRITER, "{}"), "400"));
+	http_server_commit(site.server, prepared);
+	assert_string_equal(site_say(&site, "PUT", ACME_PATH, WRITER, "{}"), UNAUTHORIZED);
+	assert_string_equal(site_say(&site, "GET", ACME_PATH, READER, NULL), "200 " ACME);
+}
+
 /* 0.0.0.0, to which a client of the host can come as well. */
 static void open_to_all(const char *yaml)
 {
@@ -236,6 +254,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_shows_while_no_token_is_configured,
 						open_without_tokens, close_site),
 		WITH_SITE(exchanges_tokens_without_a_restart),
+		WITH_SITE(what_is_made_ready_is_not_in_force_yet),
 		cmocka_unit_test(asks_for_a_token_for_checks_that_come_from_elsewhere),
 		cmocka_unit_test(does_not_start_in_the_open_without_a_token),
 	};

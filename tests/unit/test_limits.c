@@ -225,7 +225,8 @@ static void a_reload_keeps_the_overrides(void **state)
 	struct limits *limits = sample(), *reloaded;
 
 	(void)state;
-	assert_int_equal(limits_with_configuration(limits, NULL, &configured, 1, &reloaded), 0);
+	assert_int_equal(limits_new(NULL, &configured, 1, NULL, 0, &reloaded), 0);
+	limits_take_overrides(reloaded, limits);
 	limits_release(limits);
 	check_listed(reloaded, "b=21/override c=22/override e=24/override z=50/config ");
 	assert_null(limits_default(reloaded));

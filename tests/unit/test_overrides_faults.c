@@ -175,6 +175,28 @@ static void changes_nothing_while_the_log_is_emptied(void **state)
 	}
 }
 
+/* What stands in the way of a change is in the way of a try, which changes nothing. */
+static void a_try_finds_what_a_change_would(void **state)
+{
+	struct override_store *store = open_filled(&change_rows[0], false);
+	struct view before, after;
+	struct trouble trouble;
+	long step = 0;
+
+	(void)state;
+	look(store, &before);
+	do {
+		disk.is_full = ++step & 1;
+		disk_break(FAULT_ALWAYS, step);
+		assert_int_equal(override_store_try(store, &trouble) != 0, disk.failed);
+		disk_repair();
+		assert_int_equal(override_store_try(store, &trouble), 0);
+	} while (step < 2);
+	look(store, &after);
+	assert_true(is_same(&before, &after));
+	override_store_close(store);
+}
+
 static void makes_no_half_file_whichever_step_fails(void **state)
 {
 	struct override_store *store;
@@ -450,6 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		in_a_place(changes_nothing_whichever_step_fails),
 		in_a_place(changes_nothing_while_the_log_is_emptied),
+		in_a_place(a_try_finds_what_a_change_would),
 		in_a_place(makes_no_half_file_whichever_step_fails),
 		in_a_place(reports_a_file_that_may_not_grow),
 		in_a_place(needs_the_right_to_write),

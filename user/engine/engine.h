@@ -149,7 +149,23 @@ int engine_audit(struct engine *engine, const struct audit_query *query,
 		 int (*visit)(const struct audit_record *record, void *data), void *data,
 		 struct trouble *trouble);
 
-/* Other settings in place of the old: limits and what is before them; overrides stay. */
+/* Whether a change could be stored now; found out by writing to the disk. 0 also where nothing is
+ * stored; -errno with *trouble. */
+int engine_can_store(struct engine *engine, struct trouble *trouble);
+
+/*
+ * Other settings in place of the old: limits and what is before them; overrides stay. In two steps,
+ * so that others can be made ready beside it before any is changed: all that can fail is done by
+ * engine_prepare(), of whose result engine_commit() and engine_discard() (NULL is fine) dispose.
+ */
+struct engine_prepared;
+
+int engine_prepare(const struct settings *settings, struct engine_prepared **out,
+		   struct trouble *trouble);
+void engine_commit(struct engine *engine, struct engine_prepared *prepared);
+void engine_discard(struct engine_prepared *prepared);
+
+/* Both at once. */
 int engine_reload(struct engine *engine, const struct settings *settings, struct trouble *trouble);
 
 /* ---- upkeep: to be called every ENGINE_TICK_MS, by one thread */

@@ -295,28 +295,7 @@ int engine_audit(struct engine *engine, const struct audit_query *query,
 	return engine->store ? override_store_audit(engine->store, query, visit, data, trouble) : 0;
 }
 
-int engine_reload(struct engine *engine, const struct settings *settings, struct trouble *trouble)
+int engine_can_store(struct engine *engine, struct trouble *trouble)
 {
-	struct limits *current, *next = NULL;
-	struct edge *edge;
-	int err = edge_new(settings, &edge, trouble);
-
-	if (err)
-		return err;
-	(void)pthread_mutex_lock(&engine->change);
-	current = limits_slot_hold(&engine->limits);
-	err = limits_with_configuration(current, settings->has_fallback ? &settings->fallback : NULL,
-					settings->tenants, settings->tenant_count, &next);
-	limits_release(current);
-	if (!err) {
-		limits_slot_set(&engine->limits, next);
-		edge_set(engine, edge);
-		atomic_fetch_add(&engine->reloads, 1);
-	}
-	(void)pthread_mutex_unlock(&engine->change);
-	if (err) {
-		edge_release(edge);
-		trouble_set(trouble, 0, "the limits cannot be made: %s", strerror(-err));
-	}
-	return err;
+	return engine->store ? override_store_try(engine->store, trouble) : 0;
 }

@@ -102,14 +102,12 @@ int limits_without_override(const struct limits *limits, const char *tenant, str
 	return err ? err : exchange_overrides(limits, overrides, out);
 }
 
-int limits_with_configuration(const struct limits *limits, const struct tenant_limit *fallback,
-			      const struct limits_entry *configured, size_t configured_count,
-			      struct limits **out)
+void limits_take_overrides(struct limits *unpublished, const struct limits *from)
 {
-	struct limit_set *set;
-	int err = limit_set_build(configured, configured_count, &set);
+	struct limit_set *own = unpublished->overrides;
 
-	return err ? err : make(fallback, set, limit_set_hold(limits->overrides), out);
+	unpublished->overrides = limit_set_hold(from->overrides);
+	limit_set_release(own);
 }
 
 struct limits *limits_hold(struct limits *limits)

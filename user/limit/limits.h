@@ -49,10 +49,12 @@ int limits_without_override(const struct limits *limits, const char *tenant, str
 /* Without all overrides whose time is over, at once. -ENOENT: none is. */
 int limits_without_expired(const struct limits *limits, int64_t wall_ms, struct limits **out);
 
-/* Another configuration under the same overrides, for a reload. */
-int limits_with_configuration(const struct limits *limits, const struct tenant_limit *fallback,
-			      const struct limits_entry *configured, size_t configured_count,
-			      struct limits **out);
+/*
+ * Give a snapshot that nobody else has yet the overrides of another, by reference, in place of its
+ * own. It cannot fail: so whoever has made a configuration ready may put it in force later, under the
+ * overrides of that time.
+ */
+void limits_take_overrides(struct limits *unpublished, const struct limits *from);
 
 /* Thread safe. hold() returns what it is given; the caller must have a reference already. */
 struct limits *limits_hold(struct limits *limits);

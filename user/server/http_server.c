@@ -305,18 +305,57 @@ int http_server_start(const struct http_server_options *options, struct http_ser
 	return 0;
 }
 
-int http_server_configure(struct http_server *server, const struct settings *settings,
-			  struct trouble *trouble)
+/* ---- other settings */
+
+struct http_prepared {
+	struct setting_token *tokens;
+	size_t token_count;
+	int generation;
+};
+
+int http_server_prepare(const struct http_server *server, const struct settings *settings,
+			struct http_prepared **out, struct trouble *trouble)
 {
+	struct http_prepared *prepared;
 	int err = check_exposure(server, settings->token_count, trouble);
 
 	if (err)
 		return err;
-	err = tokens_set(&server->tokens, settings->tokens, settings->token_count);
-	if (err)
-		return trouble_set(trouble, err, "out of memory");
-	atomic_store(&server->generation, (int)settings->ratelimit_headers);
+	prepared = calloc(1, sizeof(*prepared));
+	if (!prepared || tokens_copy(settings->tokens, settings->token_count, &prepared->tokens)) {
+		free(prepared);
+		return trouble_set(trouble, -ENOMEM, "out of memory");
+	}
+	prepared->token_count = settings->token_count;
+	prepared->generation = (int)settings->ratelimit_headers;
+	*out = prepared;
 	return 0;
+}
+
+void http_server_commit(struct http_server *server, struct http_prepared *prepared)
+{
+	tokens_exchange(&server->tokens, prepared->tokens, prepared->token_count);
+	atomic_store(&server->generation, prepared->generation);
+	free(prepared);
+}
+
+void http_server_discard(struct http_prepared *prepared)
+{
+	if (!prepared)
+		return;
+	free(prepared->tokens);
+	free(prepared);
+}
+
+int http_server_configure(struct http_server *server, const struct settings *settings,
+			  struct trouble *trouble)
+{
+	struct http_prepared *prepared;
+	int err = http_server_prepare(server, settings, &prepared, trouble);
+
+	if (!err)
+		http_server_commit(server, prepared);
+	return err;
 }
 
 /* ---- stopping */

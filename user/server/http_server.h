@@ -46,8 +46,19 @@ struct http_server_options {
 int http_server_start(const struct http_server_options *options, struct http_server **out,
 		      struct trouble *trouble);
 
-/* Tokens and ratelimit_headers of other settings, after a reload. An error changes nothing: -EPERM as
- * above, -ENOMEM. */
+/*
+ * Tokens and ratelimit_headers of other settings, for a reload, in two steps: all that can fail is
+ * done by http_server_prepare() (-EPERM as above, -ENOMEM), of whose result http_server_commit() and
+ * http_server_discard() (NULL is fine) dispose.
+ */
+struct http_prepared;
+
+int http_server_prepare(const struct http_server *server, const struct settings *settings,
+			struct http_prepared **out, struct trouble *trouble);
+void http_server_commit(struct http_server *server, struct http_prepared *prepared);
+void http_server_discard(struct http_prepared *prepared);
+
+/* Both at once. An error changes nothing. */
 int http_server_configure(struct http_server *server, const struct settings *settings,
 			  struct trouble *trouble);
 

@@ -29,9 +29,9 @@ void tokens_done(struct tokens *tokens)
 	(void)pthread_rwlock_destroy(&tokens->lock);
 }
 
-int tokens_set(struct tokens *tokens, const struct setting_token *from, size_t count)
+int tokens_copy(const struct setting_token *from, size_t count, struct setting_token **out)
 {
-	struct setting_token *copy = NULL, *old;
+	struct setting_token *copy = NULL;
 
 	if (count) {
 		copy = reallocarray(NULL, count, sizeof(*copy));
@@ -39,13 +39,30 @@ int tokens_set(struct tokens *tokens, const struct setting_token *from, size_t c
 			return -ENOMEM;
 		memcpy(copy, from, count * sizeof(*copy));
 	}
+	*out = copy;
+	return 0;
+}
+
+void tokens_exchange(struct tokens *tokens, struct setting_token *copy, size_t count)
+{
+	struct setting_token *old;
+
 	(void)pthread_rwlock_wrlock(&tokens->lock);
 	old = tokens->token;
 	tokens->token = copy;
 	tokens->count = count;
 	(void)pthread_rwlock_unlock(&tokens->lock);
 	free(old);
-	return 0;
+}
+
+int tokens_set(struct tokens *tokens, const struct setting_token *from, size_t count)
+{
+	struct setting_token *copy;
+	int err = tokens_copy(from, count, &copy);
+
+	if (!err)
+		tokens_exchange(tokens, copy, count);
+	return err;
 }
 
 size_t tokens_count(struct tokens *tokens)

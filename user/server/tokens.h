@@ -33,6 +33,11 @@ void tokens_done(struct tokens *tokens);
 /* Copied. -ENOMEM: those before stay. */
 int tokens_set(struct tokens *tokens, const struct setting_token *from, size_t count);
 
+/* The same in two steps, of which the second cannot fail: a copy, to be freed with free(), and that
+ * copy in place of those before, taken over. */
+int tokens_copy(const struct setting_token *from, size_t count, struct setting_token **out);
+void tokens_exchange(struct tokens *tokens, struct setting_token *copy, size_t count);
+
 size_t tokens_count(struct tokens *tokens);
 
 /* How long it takes tells nothing of the tokens but how many there are. */

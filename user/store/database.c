@@ -163,6 +163,14 @@ void database_rollback(struct database *database)
 		(void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
 }
 
+int database_touch(struct database *database, struct trouble *trouble)
+{
+	char pragma[48];
+
+	(void)snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %d", DATABASE_VERSION);
+	return run(database, pragma, trouble);
+}
+
 int database_commit(struct database *database, struct trouble *trouble)
 {
 	int err = run(database, "COMMIT", trouble);

@@ -51,6 +51,9 @@ int database_commit(struct database *database, struct trouble *trouble);
 
 void database_rollback(struct database *database);
 
+/* Within a transaction: write what the file says already, as a change would. */
+int database_touch(struct database *database, struct trouble *trouble);
+
 /* Run a statement that returns no rows, and reset it. */
 int database_run(struct database *database, sqlite3_stmt *statement, struct trouble *trouble);
 

@@ -365,3 +365,15 @@ int override_store_expire(struct override_store *store, int64_t now_ms,
 	free(rows);
 	return err;
 }
+
+int override_store_try(struct override_store *store, struct trouble *trouble)
+{
+	int err;
+
+	(void)pthread_mutex_lock(&store->lock);
+	err = database_begin(&store->database, trouble);
+	if (!err)
+		err = end(store, database_touch(&store->database, trouble), trouble);
+	(void)pthread_mutex_unlock(&store->lock);
+	return err;
+}

@@ -92,6 +92,10 @@ int override_store_expire(struct override_store *store, int64_t now_ms,
 			  void (*expired)(const char *tenant, void *data), void *data,
 			  struct trouble *trouble);
 
+/* Whether a change could be stored now: writes a page to the disk, as a change would, and changes
+ * nothing. */
+int override_store_try(struct override_store *store, struct trouble *trouble);
+
 /* Visit audit records, newest first, with the lock held, until visit returns other than 0, which is
  * then returned. To page, pass the last id as before_id. */
 int override_store_audit(struct override_store *store, const struct audit_query *query,
