@@ -149,10 +149,10 @@ beside_another() {
 	refused_to_start "a second daemon on the same socket is refused" 1 \
 		"$socket.*(already|in use|listen)" "$work/sluiced" --config "$other"
 	config "$other" 7 "$second" "$run/second.sock" "$run/state"
-	refused_to_start "and one with the same database" 1 "sluice.db.*(another|in use|owns)" \
+	refused_to_start "and one with the same database" 1 "sluice.db is in use by another sluiced .process $daemon." \
 		"$work/sluiced" --config "$other"
 	config "$other" 7 "$BPFFS" "$run/second.sock" "$run/state2"
-	refused_to_start "and one with the same map of tenants" 1 "$BPFFS.*another" \
+	refused_to_start "and one with the same map of tenants" 1 "$BPFFS/daemon is in use by another sluiced .process $daemon." \
 		"$work/sluiced" --config "$other"
 	config "$other" 7 "$BPFFS" "$socket" "$run/state"
 	refused_to_start "and one with the same of all" 1 another "$work/sluiced" --config "$other"

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 
 #include "sluice.skel.h"
 
+#include "base/lock.h"
 #include "dataplane/explain.h"
 
 static int refuse(const char *what, const char *path, int err, struct trouble *trouble)
@@ -122,18 +122,19 @@ static int open_pinned(struct tenant_map *map, const struct pins *pins, struct t
 /* One daemon at a time has the map: the lock is on its folder, and goes with the process. */
 static int lock(struct tenant_map *map, const struct pins *pins, struct trouble *trouble)
 {
+	char holder[LOCK_HOLDER_MAX];
 	int err;
 
 	map->lock_fd = open(pins->daemon, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (map->lock_fd < 0)
 		return refuse("open", pins->daemon, -errno, trouble);
-	if (!flock(map->lock_fd, LOCK_EX | LOCK_NB))
+	err = lock_take(map->lock_fd, holder);
+	if (!err)
 		return 0;
-	err = -errno;
 	(void)close(map->lock_fd);
 	if (err != -EWOULDBLOCK)
 		return refuse("lock", pins->daemon, err, trouble);
-	trouble_set(trouble, 0, "%s is in use by another sluiced", pins->daemon);
+	trouble_set(trouble, 0, "%s is in use by another sluiced%s", pins->daemon, holder);
 	trouble_advise(trouble, "stop that one, or name another folder with `bpffs`");
 	return err;
 }
