@@ -51,7 +51,7 @@ _sluice_options() {
 	case $1 in
 	attach) _sluice_words --config --mode --confirm "$all" ;;
 	detach) _sluice_words --all "$all" ;;
-	stats) _sluice_words --interval "$all" ;;
+	stats) _sluice_words --interval --prometheus "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;
 	monitor) _sluice_words --count "$all" ;;
 	ip) _sluice_words --connections --packets --bytes --ttl "$all" ;;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* sluice stats: the counters by reason, once or again and again with rates. */
+/* sluice stats: the counters by reason, once or again and again with rates; or all numbers for
+ * Prometheus, as the daemon has them. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/repeat.h"
+#include "dataplane/numbers.h"
 
-enum stats_option { STATS_INTERVAL };
+enum stats_option { STATS_INTERVAL, STATS_PROMETHEUS };
 
 static const struct option_row stats_options[] = {
 	[STATS_INTERVAL] = { "interval", 'i', "DURATION", "print again each DURATION, with rates" },
+	[STATS_PROMETHEUS] = { "prometheus", 0, NULL, "all numbers, as GET /metrics has them" },
 	{},
 };
 
@@ -108,6 +112,29 @@ static int repeat(const struct cli *cli, const struct maps *maps, uint64_t inter
 	return err;
 }
 
+/* That nothing is attached is a number, too. */
+static int print_prometheus(const struct cli *cli)
+{
+	struct exposition *page = exposition_new();
+	struct trouble trouble = {};
+	struct table_seen seen = {};
+	struct pins pins;
+	size_t length;
+	char *text;
+	int err = page ? pins_init(&pins, cli->bpffs, &trouble) : -ENOMEM;
+
+	if (err) {
+		exposition_free(page);
+		return complain(err, &trouble);
+	}
+	err = numbers_write(&pins, NULL, 0, &seen, page, &trouble);
+	if (exposition_finish(page, &text, &length))
+		return complain(-ENOMEM, &trouble);
+	(void)fwrite(text, 1, length, stdout);
+	free(text);
+	return err ? complain(err, &trouble) : EXIT_DONE;
+}
+
 static int run_stats(struct cli *cli, int argc, char **argv)
 {
 	struct trouble trouble = {};
@@ -122,6 +149,10 @@ static int run_stats(struct cli *cli, int argc, char **argv)
 	if (cli->values[STATS_INTERVAL] &&
 	    (parse_duration(cli->values[STATS_INTERVAL], &interval_ns) || !interval_ns))
 		return misused(&command_stats, "--interval takes a time, as 1s");
+	if (cli->values[STATS_PROMETHEUS])
+		return interval_ns || cli->json ?
+			       misused(&command_stats, "--prometheus stands alone") :
+			       print_prometheus(cli);
 	code = open_maps(cli, false, &pins, &maps);
 	if (code)
 		return code;
@@ -144,7 +175,7 @@ static int run_stats(struct cli *cli, int argc, char **argv)
 
 const struct command command_stats = {
 	.name = "stats",
-	.arguments = "[--interval DURATION]",
+	.arguments = "[--interval DURATION | --prometheus]",
 	.summary = "packets and bytes by verdict and reason",
 	.options = stats_options,
 	.run = run_stats,
