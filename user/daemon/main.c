@@ -104,6 +104,8 @@ static void run(struct service *service, const struct notify *notify, const sigs
 
 static int serve(const char *config)
 {
+	struct inherited inherited[INHERITED_MAX];
+	struct service_options start = { .config = config, .inherited = inherited };
 	struct trouble trouble = { 0 };
 	struct service *service;
 	struct settings *settings;
@@ -120,10 +122,17 @@ static int serve(const char *config)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (notify_open(&notify))
 		log_line(LOG_LEVEL_WARNING, "NOTIFY_SOCKET makes no sense and is passed over");
+	err = notify_inherited(inherited, &start.inherited_count);
+	if (err) {
+		trouble_set(&trouble, 0, "LISTEN_FDS names what is no socket, or too many: %s",
+			    strerror(-err));
+		return complain(err, &trouble);
+	}
 	code = load(config, &settings);
 	if (code)
 		return code;
-	err = service_start(config, settings, &service, &trouble);
+	start.settings = settings;
+	err = service_start(&start, &service, &trouble);
 	settings_free(settings);
 	if (err)
 		return complain(err, &trouble);

@@ -34,7 +34,7 @@ static const struct http_route routes[] = {
 	  http_check_done },
 	{ "GET", "/metrics", NULL, GUARD_NONE, false, true, no_arguments, http_metrics_run, NULL },
 	{ "GET", "/healthz", NULL, GUARD_NONE, false, false, no_arguments, http_healthz_run, NULL },
-	{ "GET", "/readyz", NULL, GUARD_NONE, false, false, no_arguments, http_readyz_run, NULL },
+	{ "GET", "/readyz", NULL, GUARD_NONE, false, true, no_arguments, http_readyz_run, NULL },
 	{ "GET", "/v1/rate-limits", NULL, GUARD_READ, false, true, no_arguments, http_limits_run,
 	  NULL },
 	{ "GET", tenants_path, limit_path, GUARD_READ, false, false, no_arguments,

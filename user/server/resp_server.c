@@ -55,7 +55,7 @@ static int add_listeners(struct resp_server *server, struct trouble *trouble)
 	size_t i;
 	int err = 0;
 
-	if (options->inherited_count + 2 > RESP_LISTENERS_MAX)
+	if (options->inherited_count + !!options->unix_path + !!options->tcp > RESP_LISTENERS_MAX)
 		return trouble_set(trouble, -E2BIG, "cannot inherit %zu sockets",
 				   options->inherited_count);
 	for (i = 0; i < options->inherited_count && !err; i++) {
@@ -69,10 +69,12 @@ static int add_listeners(struct resp_server *server, struct trouble *trouble)
 	}
 	if (!err && options->tcp) {
 		err = resp_listener_open_tcp(options->tcp, next, trouble);
-		if (!err)
-			server->tcp_port = resp_listener_port(next++);
+		next += !err;
 	}
 	server->listener_count = (unsigned)(next - server->listeners);
+	for (i = 0; i < server->listener_count; i++)
+		if (!server->listeners[i].is_unix)
+			server->tcp_port = resp_listener_port(&server->listeners[i]);
 	return err;
 }
 

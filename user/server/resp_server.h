@@ -91,7 +91,7 @@ void resp_server_stop(struct resp_server *server, uint64_t grace_ms);
 /* Stops, if it has not been; by then every deferred reply must be done. NULL is fine. */
 void resp_server_free(struct resp_server *server);
 
-/* The port of options.tcp; 0: none. */
+/* The port on TCP, of the last if there are several; 0: none. */
 unsigned resp_server_port(const struct resp_server *server);
 
 /* Thread safe; each figure by itself. */
