@@ -26,7 +26,7 @@
 #include "table_probe.skel.h"
 
 enum {
-	REPEAT = 1000000, /* of each thread, in each scenario */
+	REPEAT = 1000000, /* of each thread, in each scenario; see test_repeat() */
 	COARSE_LAG_NS = 11000000,
 	BYTES_MAX = 1500,
 };
@@ -188,7 +188,7 @@ static void change_half_way(void *context)
 
 	if (watch->row->change == CHANGE_NONE)
 		return;
-	while (*(volatile __u64 *)&watch->probe->bss->tally[0].asked < REPEAT / 2)
+	while (*(volatile __u64 *)&watch->probe->bss->tally[0].asked < test_repeat(REPEAT) / 2)
 		usleep(100);
 	*(volatile __u32 *)&watch->probe->bss->plan.active = 1;
 }
@@ -253,8 +253,8 @@ static uint64_t check_scenario(struct table_probe_bpf *probe, const struct admis
 	make_plan(row, &probe->bss->plan);
 	memset(probe->bss->tally, 0, sizeof(probe->bss->tally));
 	check_row_equal(row,
-			probe_run(bpf_program__fd(probe->progs.table_probe), threads, REPEAT,
-				  change_half_way, &watch),
+			probe_run(bpf_program__fd(probe->progs.table_probe), threads,
+				  test_repeat(REPEAT), change_half_way, &watch),
 			0);
 	sum = sum_of(probe->bss->tally, threads);
 	result = replay_logs(row, probe->bss->tally, log, threads);

@@ -64,15 +64,23 @@ static unsigned possible_cpus(void)
 	return (unsigned)cpus;
 }
 
+/* Where nothing is to drip in, nothing does on a slow machine either, and the time to fill the
+ * bucket must not grow beyond what a limit may take. */
+static struct rate_limit slowed(struct rate_limit limit)
+{
+	if (limit.rate >= 1)
+		limit.rate /= slowness;
+	return limit;
+}
+
 static void make_plan(const struct scenario *row, struct node_plan *plan)
 {
 	struct settings settings = {
 		.ipv6_prefix = 64,
-		.node = { [METER_PACKETS] = row->packets, [METER_BYTES] = row->bytes },
+		.node = { [METER_PACKETS] = slowed(row->packets),
+			  [METER_BYTES] = slowed(row->bytes) },
 	};
 
-	settings.node[METER_PACKETS].rate /= slowness;
-	settings.node[METER_BYTES].rate /= slowness;
 	*plan = (struct node_plan){
 		.bytes_max = row->bytes_max,
 		.sweeps_of_256 = row->sweeps_of_256,

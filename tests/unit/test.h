@@ -7,10 +7,21 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
+
+/* How often to repeat what is usually repeated so often: TEST_DIVISOR in the environment makes it
+ * so many times less, where everything is slow (tests/kernel). */
+static inline unsigned test_repeat(unsigned usual)
+{
+	const char *divisor = getenv("TEST_DIVISOR");
+	long by = divisor ? strtol(divisor, NULL, 10) : 1;
+
+	return by > 1 && by <= (long)usual ? usual / (unsigned)by : usual;
+}
 
 /* Fail with the row's name in the message. row: the struct of a table that has a .name. */
 #define check_row(row, condition)                                                          \
