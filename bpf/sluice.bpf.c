@@ -23,13 +23,18 @@ enum {
 	TC_ACT_SHOT = 2,
 };
 
-/* What is known of a packet when its verdict is. */
+/*
+ * What is known of a packet when its verdict is. The account of what it is charged lies here, and not
+ * in judge(), for the verifier's sake: what is behind a pointer that a function was given it does not
+ * follow, where it tells every set of bits on the stack from every other (on kernel 6.1, a million
+ * instructions, and refused).
+ */
 struct judgement {
 	__u32 reason; /* enum reason */
 	__u32 ipv6_prefix;
-	__u64 coarse_ns;
-	__u32 would;   /* bits 1 << enum reason: what meters in a dry run would have refused */
 	__u32 dry_run; /* 1: refuse nothing */
+	__u32 reserved;
+	struct charge charge; /* zero if nothing was asked of it */
 };
 
 /*
@@ -72,23 +77,21 @@ SLUICE_INLINE enum reason police(const struct config *all, const struct config_s
 	union address key = address_key(&packet->source, slot->ipv6_prefix);
 	struct place place = key_place(&all->secret, &key, IP_SETS - 1);
 	struct bucket_set *set = held->limits ? bpf_map_lookup_elem(&ip_buckets, &place.set) : 0;
+	struct charge *charge = &judgement->charge;
 	enum reason reason = REASON_ADMITTED;
-	struct charge charge;
 
 	/* Begin to fetch the set's line before the clock is read, so that one waits for the other. */
 	if (set)
 		(void)table_read(set, 0);
-	charge = charge_of(packet, all->coarse_lag_ns);
-	judgement->coarse_ns = charge.coarse_ns;
+	*charge = charge_of(packet, all->coarse_lag_ns);
 	if (set)
-		reason = police_address(slot, held, &charge, set, &place);
+		reason = police_address(slot, held, charge, set, &place);
 	if (reason == REASON_ADMITTED && slot->flags & CONFIG_SHED &&
 	    packet->flags & PACKET_CONNECTION)
-		reason = shed(slot, packet, &charge);
+		reason = shed(slot, packet, charge);
 	if (reason == REASON_ADMITTED && slot->flags & CONFIG_LIMITS_NODE)
-		reason = police_node(slot, &charge);
-	notes_add(charge.notes);
-	judgement->would = charge.would;
+		reason = police_node(slot, charge);
+	notes_add(charge->notes);
 	return reason;
 }
 
@@ -119,18 +122,19 @@ __attribute__((noinline)) int judge(const struct packet *packet, struct judgemen
 /* What is told of a verdict: the one that counts, or the first that would have. */
 SLUICE_INLINE struct refusal refusal_of(const struct judgement *judgement, __u32 ifindex)
 {
+	const struct charge *charge = &judgement->charge;
 	struct refusal refusal = {
 		.reason = judgement->reason,
 		.ifindex = ifindex,
 		.ipv6_prefix = judgement->ipv6_prefix,
-		.coarse_ns = judgement->coarse_ns ? judgement->coarse_ns : clock_coarse_ns(),
+		.coarse_ns = charge->coarse_ns ? charge->coarse_ns : clock_coarse_ns(),
 		.dry_run = judgement->dry_run || !reason_is_refusal(judgement->reason),
 	};
 
 	if (reason_is_refusal(judgement->reason))
 		return refusal;
 	for (__u32 reason = REASON_FIRST_REFUSAL; reason <= REASON_LAST_REFUSAL; reason++)
-		if (judgement->would & 1u << reason) {
+		if (charge->would & 1u << reason) {
 			refusal.reason = reason;
 			break;
 		}
@@ -167,7 +171,7 @@ __attribute__((noinline)) int tc_report(struct __sk_buff *context, const struct 
 SLUICE_INLINE bool settle(int parsed, const struct packet *packet,
 			  const struct judgement *judgement, __u32 ifindex, bool *tell)
 {
-	__u32 reason = judgement->reason;
+	__u32 reason = judgement->reason, would = judgement->charge.would;
 	bool refused;
 
 	*tell = false;
@@ -175,12 +179,12 @@ SLUICE_INLINE bool settle(int parsed, const struct packet *packet,
 		reason = parsed == PARSED_OTHER ? REASON_NOT_IP : REASON_UNPARSED;
 	refused = reason_is_refusal(reason);
 	if (refused && judgement->dry_run)
-		count_would(judgement->would | 1u << reason, packet);
+		count_would(would | 1u << reason, packet);
 	else
 		count(reason, packet);
-	if (judgement->would && !(refused && judgement->dry_run))
-		count_would(judgement->would, packet);
-	*tell = refused || judgement->would;
+	if (would && !(refused && judgement->dry_run))
+		count_would(would, packet);
+	*tell = refused || would;
 	refused = refused && !judgement->dry_run;
 	count_interface(ifindex, packet, refused);
 	return refused;
