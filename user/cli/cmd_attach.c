@@ -26,10 +26,23 @@ enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, CONFIRM_MAX_S = 3600 };
 
 static void print_attached(FILE *out, const struct attached *one)
 {
-	fprintf(out, "%s: %s, %s mode%s\n", one->name, one->renewed ? "renewed" : "attached",
+	fprintf(out, "%s: %s, %s mode%s\n", one->name,
+		one->taken_from ? "taken over" : one->renewed ? "renewed" : "attached",
 	       attach_mode_name(one->mode), one->frags ? ", frames in several buffers" : "");
 	if (one->passed_over[0])
 		fprintf(out, "  passed over %s\n", one->passed_over);
+}
+
+static void print_result(FILE *out, const struct attach_result *result)
+{
+	char text[TAKEN_OVER_TEXT_MAX];
+
+	for (size_t at = 0; at < result->count; at++)
+		print_attached(out, &result->interfaces[at]);
+	if (!result->taken_over.version)
+		return;
+	taken_over_text(&result->taken_over, text);
+	fprintf(out, "%s\n", text);
 }
 
 /* Wait for a line. The end of the input is no answer: then only the time can pass. */
@@ -39,8 +52,7 @@ static bool is_confirmed(const struct attach_result *result, void *data)
 	uint64_t end_ns = clock_monotonic_ns() + *wait_ns;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
-	for (size_t at = 0; at < result->count; at++)
-		print_attached(stderr, &result->interfaces[at]);
+	print_result(stderr, result);
 	for (;;) {
 		uint64_t now_ns = clock_monotonic_ns();
 		char text[64];
@@ -94,19 +106,25 @@ static int name_interfaces(struct settings *settings, enum attach_mode mode, int
 
 static json_t *attached_json(const struct attach_result *result)
 {
+	const struct taken_over *taken = &result->taken_over;
 	json_t *interfaces = json_array();
 
 	for (size_t at = 0; at < result->count; at++) {
 		const struct attached *one = &result->interfaces[at];
 
 		json_array_append_new(interfaces,
-				      json_pack("{ss sI ss sb sb ss}", "name", one->name, "ifindex",
+				      json_pack("{ss sI ss sb sb sI ss}", "name", one->name, "ifindex",
 						(json_int_t)one->ifindex, "mode",
 						attach_mode_name(one->mode), "frags", one->frags,
-						"renewed", one->renewed, "passed_over",
+						"renewed", one->renewed, "taken_from",
+						(json_int_t)one->taken_from, "passed_over",
 						one->passed_over));
 	}
-	return json_pack("{so}", "interfaces", interfaces);
+	if (!taken->version)
+		return json_pack("{so sn}", "interfaces", interfaces, "taken_over");
+	return json_pack("{so s{sI sb sI sI}}", "interfaces", interfaces, "taken_over", "version",
+			 (json_int_t)taken->version, "keeps_debts", taken->keeps_debts, "rules",
+			 (json_int_t)taken->rules, "rules_lost", (json_int_t)taken->rules_lost);
 }
 
 static int attach(struct cli *cli, const struct settings *settings, uint64_t confirm_ns)
@@ -129,8 +147,8 @@ static int attach(struct cli *cli, const struct settings *settings, uint64_t con
 		return complain(err, &trouble);
 	if (cli->json)
 		return print_json(attached_json(&result));
-	for (size_t at = 0; !confirm_ns && at < result.count; at++)
-		print_attached(stdout, &result.interfaces[at]);
+	if (!confirm_ns)
+		print_result(stdout, &result);
 	return EXIT_DONE;
 }
 

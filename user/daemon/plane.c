@@ -65,12 +65,23 @@ static bool confirm(const struct attach_result *result, void *data)
 
 static void report(const struct attach_result *result)
 {
+	const struct taken_over *taken_over = &result->taken_over;
+	char text[TAKEN_OVER_TEXT_MAX];
+
 	for (size_t at = 0; at < result->count; at++)
 		log_line(LOG_LEVEL_INFO, "%s: %s in %s mode%s%s", result->interfaces[at].name,
-			 result->interfaces[at].renewed ? "renewed" : "attached",
+			 result->interfaces[at].taken_from ? "taken over" :
+			 result->interfaces[at].renewed	   ? "renewed" :
+							     "attached",
 			 attach_mode_name(result->interfaces[at].mode),
 			 result->interfaces[at].passed_over[0] ? ", passed over " : "",
 			 result->interfaces[at].passed_over);
+	if (!taken_over->version)
+		return;
+	taken_over_text(taken_over, text);
+	log_line(taken_over->keeps_debts && !taken_over->rules_lost ? LOG_LEVEL_INFO :
+								      LOG_LEVEL_WARNING,
+		 "%s", text);
 }
 
 int plane_apply(struct service *service, const struct settings *settings,

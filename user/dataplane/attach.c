@@ -2,7 +2,8 @@
 /*
  * The order of an attach, in which each step can be taken back: load; make maps and links in
  * staging/; rename them into place; turn the configuration over. Until the last step every packet
- * passes (on new maps) or the old configuration is in force (on adopted ones).
+ * passes (on new maps) or the old configuration is in force (on adopted ones). Where another version
+ * is taken over, the configuration is turned over before the first link is switched: takeover.h.
  */
 #include "dataplane/attach.h"
 
@@ -24,6 +25,7 @@
 #include "dataplane/maps.h"
 #include "dataplane/object.h"
 #include "dataplane/switch.h"
+#include "dataplane/takeover.h"
 
 struct attempt {
 	struct pins *pins;
@@ -31,6 +33,7 @@ struct attempt {
 	struct attach_result *result;
 	struct trouble *trouble;
 	struct guard guard;
+	struct takeover takeover;
 	struct object *object;
 	struct maps maps;
 	int link_fd[ATTACH_INTERFACES_MAX]; /* -1: none */
@@ -70,11 +73,27 @@ static int find_interfaces(struct attempt *attempt)
 	return 0;
 }
 
+/* The programs, on the maps that are pinned, or on new ones and what can be adopted. */
+static int load_object(struct attempt *attempt)
+{
+	struct maps pinned;
+	int err;
+
+	if (attempt->guard.undo->fresh)
+		return object_load(attempt->takeover.fd, &attempt->object, attempt->trouble);
+	err = maps_open(&pinned, attempt->pins, true, attempt->trouble);
+	if (err)
+		return err;
+	err = object_load(pinned.fd, &attempt->object, attempt->trouble);
+	maps_close(&pinned);
+	return err;
+}
+
 /* The object, its maps, and for new maps their pins in staging/. */
 static int load(struct attempt *attempt)
 {
 	struct undo *undo = attempt->guard.undo;
-	int err = object_load(attempt->pins, !undo->fresh, &attempt->object, attempt->trouble);
+	int err = load_object(attempt);
 
 	if (!err)
 		err = object_maps(attempt->object, &attempt->maps);
@@ -225,6 +244,10 @@ static int attach_one(struct attempt *attempt, size_t at)
 	char path[PATH_MAX];
 	int err = renew(attempt, one, SLUICE_ABI_VERSION);
 
+	for (size_t other = 0; err > 0 && other < attempt->takeover.count; other++) {
+		err = renew(attempt, one, attempt->takeover.versions[other]);
+		one->taken_from = err ? 0 : attempt->takeover.versions[other];
+	}
 	if (err <= 0)
 		return err;
 	attempt->link_fd[at] = climb(attempt, one);
@@ -243,33 +266,61 @@ static int publish(struct attempt *attempt)
 {
 	const struct undo *undo = attempt->guard.undo;
 	char from[PATH_MAX], to[PATH_MAX];
+	int err;
 
 	if (undo->fresh) {
 		if (rename(attempt->pins->staging, attempt->pins->set))
 			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s",
 					   attempt->pins->set, strerror(errno));
-		return 0;
+		return takeover_publish(undo, attempt->trouble);
 	}
 	for (uint32_t at = 0; at < undo->link_count; at++)
 		if (rename(pins_link_path(attempt->pins->staging, undo->links[at], from),
 			   pins_link_path(attempt->pins->set, undo->links[at], to)))
 			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s", to,
 					   strerror(errno));
-	return pins_remove(attempt->pins->staging);
+	err = takeover_publish(undo, attempt->trouble);
+	return err ? err : pins_remove(attempt->pins->staging);
+}
+
+/* See what other versions hold, and load beside them. */
+static int prepare(struct attempt *attempt)
+{
+	struct takeover *takeover = &attempt->takeover;
+	struct undo *undo = attempt->guard.undo;
+	int err = takeover_open(takeover, attempt->pins, undo->fresh, attempt->trouble);
+
+	if (!err)
+		err = takeover_interfaces(takeover, attempt->pins, attempt->result, attempt->trouble);
+	if (err)
+		return err;
+	memcpy(undo->others, takeover->versions, sizeof(undo->others));
+	undo->other_count = (uint32_t)takeover->count;
+	err = load(attempt);
+	if (!err && takeover->from)
+		err = takeover_fill(takeover, attempt->pins, &attempt->maps,
+				    &attempt->result->taken_over, attempt->trouble);
+	if (!err)
+		err = apply_prepare(&attempt->maps, attempt->settings, attempt->trouble);
+	return err;
 }
 
 static int put_in_force(struct attempt *attempt)
 {
 	struct undo *undo = attempt->guard.undo;
-	int err = load(attempt);
+	bool is_done = false;
+	int err = prepare(attempt);
 
-	if (!err)
-		err = apply_prepare(&attempt->maps, attempt->settings, attempt->trouble);
+	if (!err && undo->fresh && attempt->takeover.from) {
+		/* No interface may run the new program without a configuration. */
+		apply_turn_over(&attempt->maps);
+		is_done = true;
+	}
 	for (size_t at = 0; !err && at < attempt->result->count; at++)
 		err = attach_one(attempt, at);
 	if (!err)
 		err = publish(attempt);
-	if (err)
+	if (err || is_done)
 		return err;
 	undo->active_before = attempt->maps.config->active & 1;
 	undo->turned_over = true;
@@ -284,6 +335,7 @@ static void attempt_done(struct attempt *attempt)
 			(void)close(attempt->link_fd[at]);
 	maps_close(&attempt->maps);
 	object_free(attempt->object);
+	takeover_close(&attempt->takeover);
 }
 
 int attach_all(struct pins *pins, const struct settings *settings,
@@ -296,6 +348,7 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	int err;
 
 	memset(attempt.link_fd, -1, sizeof(attempt.link_fd));
+	memset(attempt.takeover.fd, -1, sizeof(attempt.takeover.fd));
 	memset(attempt.maps.fd, -1, sizeof(attempt.maps.fd));
 	err = find_interfaces(&attempt);
 	if (err)

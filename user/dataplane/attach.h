@@ -23,10 +23,25 @@ struct attached {
 	enum attach_mode mode; /* MODE_NATIVE or MODE_GENERIC */
 	bool frags;	       /* takes frames in several buffers */
 	bool renewed;	       /* it was attached already, and got the new program in its place */
+	uint32_t taken_from;   /* the version that held it, if that was another; 0 else */
 	char passed_over[400]; /* why the better modes were not to be had; "" if none was better */
 };
 
+/* What came of a set of another version. */
+struct taken_over {
+	uint32_t version; /* 0: there was none */
+	bool keeps_debts; /* else addresses and node begin without any */
+	uint32_t rules;	  /* by hand, that are in force again */
+	uint32_t rules_lost;
+	char lost[400]; /* some of those, by name */
+};
+
+/* What a person has to know of it: `version 1: debts are kept, …`. */
+enum { TAKEN_OVER_TEXT_MAX = 800 };
+void taken_over_text(const struct taken_over *taken_over, char text[TAKEN_OVER_TEXT_MAX]);
+
 struct attach_result {
+	struct taken_over taken_over;
 	struct attached interfaces[ATTACH_INTERFACES_MAX];
 	size_t count;
 };

@@ -14,6 +14,7 @@
 #include "dataplane/apply.h"
 #include "dataplane/maps.h"
 #include "dataplane/switch.h"
+#include "dataplane/takeover.h"
 
 static void turn_back(const struct undo *undo)
 {
@@ -36,10 +37,19 @@ static void switches_back(const struct undo *undo)
 			    undo->switches[at].ifindex);
 }
 
+/* What is left to do when all is in force: let go what would have been put back. */
+static void finish(const struct undo *undo)
+{
+	for (uint32_t at = 0; at < undo->switch_count; at++)
+		switch_done(undo->pins.set, undo->switches[at].ifindex);
+	takeover_finish(undo);
+}
+
 static void take_back(const struct undo *undo)
 {
 	char path[PATH_MAX];
 
+	takeover_withdraw(undo);
 	switches_back(undo);
 	(void)pins_remove(undo->pins.staging);
 	if (undo->fresh) {
@@ -67,6 +77,10 @@ static void guard_child(const struct undo *undo, int fd)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (read(fd, &all_is_well, 1) == 1)
 		_exit(0);
+	if (undo->is_final) {
+		finish(undo);
+		_exit(0);
+	}
 	take_back(undo);
 	(void)!write(STDERR_FILENO, message, sizeof(message) - 1);
 	_exit(0);
@@ -104,7 +118,6 @@ fail:
 	return err;
 }
 
-/* Not before this are the programs let go that would be put back. */
 static void end(struct guard *guard)
 {
 	static const char all_is_well = 1;
@@ -118,10 +131,8 @@ static void end(struct guard *guard)
 
 void guard_commit(struct guard *guard)
 {
-	const struct undo *undo = guard->undo;
-
-	for (uint32_t at = 0; at < undo->switch_count; at++)
-		switch_done(undo->pins.set, undo->switches[at].ifindex);
+	guard->undo->is_final = true;
+	finish(guard->undo);
 	end(guard);
 }
 

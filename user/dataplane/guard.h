@@ -4,7 +4,7 @@
  *
  * A child waits at the end of a pipe. If the pipe closes before the parent has said that all is well,
  * the parent is dead, and the child takes back what it had done so far; it reads that in memory that
- * both share. It holds the lock, too, so that nobody comes between. The parent takes back its own
+ * both share. (From a certain point on it finishes instead.) It holds the lock, too, so that nobody comes between. The parent takes back its own
  * failures by the same function.
  */
 #ifndef SLUICE_DATAPLANE_GUARD_H
@@ -31,6 +31,9 @@ struct undo {
 		uint32_t version; /* of the set they belonged to: it stands in v<version> */
 	} switches[ATTACH_INTERFACES_MAX];
 	uint32_t switch_count;
+	uint32_t others[OTHER_VERSIONS_MAX]; /* sets that are taken over, by version */
+	uint32_t other_count;
+	bool is_final; /* all is in force and stays: finish, do not take back */
 };
 
 struct guard {

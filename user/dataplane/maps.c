@@ -58,8 +58,9 @@ const char *map_name(enum map_id id)
 	return shapes[id].name;
 }
 
-static int check_shape(int fd, const struct map_shape *shape)
+int map_check(int fd, enum map_id id)
 {
+	const struct map_shape *shape = &shapes[id];
 	struct bpf_map_info info = {};
 	uint32_t length = sizeof(info);
 
@@ -136,7 +137,7 @@ static int open_map(struct maps *maps, const char *folder, enum map_id id, struc
 			trouble_advise(trouble, "take off what is left (sluice detach --all) and attach again");
 		return err == -ENOENT ? -EPROTO : err;
 	}
-	err = check_shape(maps->fd[id], &shapes[id]);
+	err = map_check(maps->fd[id], id);
 	if (err) {
 		trouble_set(trouble, 0, "%s is not a map of this version of sluice", path);
 		trouble_advise(trouble, "take off what is left (sluice detach --all) and attach again");

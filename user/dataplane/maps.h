@@ -49,6 +49,9 @@ struct maps {
 /* The name a map is pinned under. */
 const char *map_name(enum map_id id);
 
+/* Whether a map is as that of this version is. 0, -EPROTO: it is not, or another -errno. */
+int map_check(int fd, enum map_id id);
+
 /*
  * Open what is pinned in a folder and check that it is of this version. write: also for changes.
  * -ENOENT: nothing is attached. -EPERM, -EACCES: not root. -EPROTO: the maps are not ours or of

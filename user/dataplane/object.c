@@ -41,19 +41,20 @@ static struct bpf_map *find_map(const struct object *object, enum map_id id)
 	return bpf_object__find_map_by_name(object->skeleton->obj, map_name(id));
 }
 
-static int reuse_maps(struct object *object, const struct maps *pinned)
+static int reuse_maps(struct object *object, const int adopted[MAPS])
 {
 	int err = 0;
 
-	for (int id = 0; !err && id < MAPS; id++)
-		err = bpf_map__reuse_fd(find_map(object, id), pinned->fd[id]);
+	for (int id = 0; adopted && !err && id < MAPS; id++)
+		if (adopted[id] >= 0)
+			err = bpf_map__reuse_fd(find_map(object, id), adopted[id]);
 	return err;
 }
 
 /* One try at loading, with or without the program for frames in several buffers. */
-static int try_load(struct object *object, const struct maps *pinned, bool frags)
+static int try_load(struct object *object, const int adopted[MAPS], bool frags)
 {
-	int err = 0;
+	int err;
 
 	sluice_bpf__destroy(object->skeleton);
 	object->skeleton = sluice_bpf__open();
@@ -64,8 +65,7 @@ static int try_load(struct object *object, const struct maps *pinned, bool frags
 	(void)bpf_map__set_autocreate(object->skeleton->maps.tenants, false);
 	(void)bpf_map__set_autocreate(object->skeleton->maps.tenants_secret, false);
 	object->has_frags = frags;
-	if (pinned)
-		err = reuse_maps(object, pinned);
+	err = reuse_maps(object, adopted);
 	return err ? err : sluice_bpf__load(object->skeleton);
 }
 
@@ -79,26 +79,17 @@ static int arm_sweep(const struct object *object)
 	return (int)run.retval;
 }
 
-int object_load(const struct pins *pins, bool adopted, struct object **out,
-		struct trouble *trouble)
+int object_load(const int adopted[MAPS], struct object **out, struct trouble *trouble)
 {
 	struct object *object = calloc(1, sizeof(*object));
-	struct maps pinned;
 	int err;
 
 	if (!object)
 		return trouble_set(trouble, -ENOMEM, "out of memory");
 	object_set_verbose(is_verbose);
-	if (adopted) {
-		err = maps_open(&pinned, pins, true, trouble);
-		if (err)
-			goto fail;
-	}
-	err = try_load(object, adopted ? &pinned : NULL, true);
+	err = try_load(object, adopted, true);
 	if (err && err != -EPERM && err != -EACCES)
-		err = try_load(object, adopted ? &pinned : NULL, false);
-	if (adopted)
-		maps_close(&pinned);
+		err = try_load(object, adopted, false);
 	if (err) {
 		explain_load(err, trouble);
 		goto fail;

@@ -7,7 +7,6 @@
 
 #include "base/trouble.h"
 #include "dataplane/maps.h"
-#include "dataplane/pins.h"
 
 struct object;
 
@@ -15,11 +14,10 @@ struct object;
 void object_set_verbose(bool verbose);
 
 /*
- * Load the programs. adopted: on the maps that are pinned in pins->set, else on new ones. The timer
- * that sweeps the table is armed. 0 or -errno with *trouble; *out is the caller's.
+ * Load the programs on the maps given, by their descriptors; -1: on a new one; NULL: all new. The
+ * timer that sweeps the table is armed. 0 or -errno with *trouble; *out is the caller's.
  */
-int object_load(const struct pins *pins, bool adopted, struct object **out,
-		struct trouble *trouble);
+int object_load(const int adopted[MAPS], struct object **out, struct trouble *trouble);
 
 /* NULL is fine. Programs that are attached by a link stay. */
 void object_free(struct object *object);

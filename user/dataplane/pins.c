@@ -2,6 +2,7 @@
 /* Paths, the lock, and walking and removing folders of pins. */
 #include "dataplane/pins.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -158,6 +159,29 @@ const char *pins_link_path(const char *folder, uint32_t ifindex, char buffer[PAT
 {
 	(void)snprintf(buffer, PATH_MAX, "%s/" LINK_PREFIX "%u", folder, ifindex);
 	return buffer;
+}
+
+int pins_each_version(const struct pins *pins, int (*visit)(uint32_t version, void *data),
+		      void *data)
+{
+	DIR *directory = opendir(pins->root);
+	struct dirent *entry;
+	int result = 0;
+
+	if (!directory)
+		return errno == ENOENT ? 0 : -errno;
+	while (!result && (entry = readdir(directory))) {
+		char *end;
+		unsigned long version;
+
+		if (entry->d_name[0] != 'v' || !isdigit((unsigned char)entry->d_name[1]))
+			continue;
+		version = strtoul(entry->d_name + 1, &end, 10);
+		if (!*end && version <= UINT32_MAX && version != SLUICE_ABI_VERSION)
+			result = visit((uint32_t)version, data);
+	}
+	(void)closedir(directory);
+	return result;
 }
 
 int pins_each_link(const char *folder, int (*visit)(uint32_t ifindex, const char *path, void *data),

@@ -23,6 +23,8 @@
 
 #define PINS_DEFAULT "/sys/fs/bpf/sluice"
 
+enum { OTHER_VERSIONS_MAX = 8 };
+
 struct pins {
 	char root[PATH_MAX - 64];
 	char set[PATH_MAX - 48];     /* root/v2 */
@@ -47,6 +49,10 @@ bool pins_exist(const struct pins *pins);
 
 /* The folder of a set of any version. */
 const char *pins_version_path(const struct pins *pins, uint32_t version, char buffer[PATH_MAX]);
+
+/* Call visit for each set that is there but our own, until it returns other than 0. */
+int pins_each_version(const struct pins *pins, int (*visit)(uint32_t version, void *data),
+		      void *data);
 
 /* The path of a pin in a folder (set or staging); the result lies in buffer. */
 const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX]);

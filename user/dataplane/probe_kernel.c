@@ -188,7 +188,7 @@ static void try_object(struct kernel_facts *out)
 	uint64_t begin_ns = clock_monotonic_ns();
 	struct object *object;
 	struct maps maps;
-	int err = object_load(NULL, false, &object, &out->object_trouble);
+	int err = object_load(NULL, &object, &out->object_trouble);
 
 	out->load_ms = (double)(clock_monotonic_ns() - begin_ns) / NS_PER_MS;
 	*trial = (struct trial){ err ? ANSWER_NO : ANSWER_YES, err };

@@ -60,8 +60,10 @@ int switch_keep(const char *folder, uint32_t ifindex, uint32_t program_id, struc
 		fd = bpf_prog_get_fd_by_id(program_id);
 	if (fd < 0) {
 		err = -errno;
-		trouble_set(trouble, 0, "the program that is in place (id %u) cannot be kept, to be put "
-			    "back if this fails: %s", program_id, strerror(-err));
+		trouble_set(trouble, 0,
+			    "the program that is in place (id %u) cannot be kept, to be put "
+			    "back if this fails: %s",
+			    program_id, strerror(-err));
 		trouble_advise(trouble, "run sluice attach once as root with all capabilities");
 		return err;
 	}

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One program in the place of another on a pinned link, so that the other can be put back, also by a
- * process that comes later. Three pins of an interface take part, beside each other in one folder:
+ * One program in the place of another on a pinned link, so that the other can be put back, also by
+ * a process that comes later. Three pins of an interface take part, beside each other in one
+ * folder:
  *
  *     link_3       what holds the program to the interface
  *     program_3    the program that the link runs
  *     before_3     while an attach is under way: the program it ran before
  *
- * Programs are pinned because a program cannot be had back from its link, and by its number only with
- * CAP_SYS_ADMIN, which the daemon has not.
+ * Programs are pinned because a program cannot be had back from its link, and by its number only
+ * with CAP_SYS_ADMIN, which the daemon has not.
  */
 #ifndef SLUICE_DATAPLANE_SWITCH_H
 #define SLUICE_DATAPLANE_SWITCH_H
