@@ -170,6 +170,7 @@ install: $(CLI) $(DAEMON)
 	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|/usr/local/sbin|$(PREFIX)/sbin|' dist/sluiced.service \
 		> $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
+	install -m 644 dist/sluiced.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.socket
 	install -D -m 644 dist/sluice.yaml $(DESTDIR)$(PREFIX)/share/doc/sluice/sluice.yaml
 	install -D -m 644 dist/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 	for page in $(MANPAGES); do \
@@ -179,6 +180,7 @@ install: $(CLI) $(DAEMON)
 uninstall:
 	-test -n "$(DESTDIR)" || test ! -x $(PREFIX)/sbin/sluice || $(PREFIX)/sbin/sluice detach --all
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.socket
 	rm -f $(DESTDIR)$(PREFIX)/sbin/sluice $(DESTDIR)$(PREFIX)/share/doc/sluice/sluice.yaml
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 	for page in $(MANPAGES); do \
