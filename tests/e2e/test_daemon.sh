@@ -146,6 +146,26 @@ sed -i 's/burst: 2}/burst: 9}/' "$config"
 equal "a good one is put in force" "the configuration is in force" "$(cli reload)"
 equal "at once" "1 0 8 ok 0" "$(ask TENANT.HIT newcomer)"
 
+# ---- many tenants
+many() {
+	awk 'BEGIN { for (i = 0; i < 12000; i++) printf "    many%d: {rate: 1, burst: 1}\n", i }'
+}
+
+write_config
+many > "$run/many"
+sed -i "/^    free:/r $run/many" "$config"
+cli reload > /dev/null
+equal "all of twelve thousand tenants are listed, page by page" \
+	"$({
+		printf '%s\n' acme free initech
+		awk '{ print $1 }' "$run/many" | tr -d ':'
+	} | LC_ALL=C sort | sha256sum)" \
+	"$(cli tenant list --json | jq -r '.tenants[].tenant' | sha256sum)"
+equal "for people with one head" "1 12003" "$(cli tenant list | awk '
+	$1 == "tenant" { heads++ } $2 != "from" && $1 != "(any" { rows++ } END { print heads, rows }')"
+write_config
+cli reload > /dev/null
+
 # ---- load
 check "redis-benchmark runs unchanged" redis-benchmark -s "$socket" -n 20000 -c 20 -P 8 -q \
 	TENANT.HIT free

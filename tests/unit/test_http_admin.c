@@ -47,6 +47,23 @@ static void shows_limits_and_where_they_come_from(void **state)
 		  "200 {\"default\":{\"rate\":0.001,\"burst\":1},\"tenants\":[" ACME
 		  ",{\"tenant\":\"vip\",\"rate\":null,\"burst\":null,\"unlimited\":true,"
 		  "\"source\":\"config\"}]}" },
+		{ "a page", "GET", "/v1/rate-limits?limit=1", READER, NULL,
+		  "200 {\"default\":{\"rate\":0.001,\"burst\":1},\"tenants\":[" ACME
+		  "],\"next\":\"acme\"}" },
+		{ "the last page", "GET", "/v1/rate-limits?limit=1&after=acme", READER, NULL,
+		  "200 {\"default\":{\"rate\":0.001,\"burst\":1},\"tenants\":["
+		  "{\"tenant\":\"vip\",\"rate\":null,\"burst\":null,\"unlimited\":true,"
+		  "\"source\":\"config\"}]}" },
+		{ "a page that holds all", "GET", "/v1/rate-limits?limit=2&after=vip", READER, NULL,
+		  "200 {\"default\":{\"rate\":0.001,\"burst\":1},\"tenants\":[]}" },
+		{ "no page of none", "GET", "/v1/rate-limits?limit=0", READER, NULL,
+		  "400 {\"error\":\"invalid_argument\",\"argument\":\"limit\",\"message\":"
+		  "\"limit must be a whole number from 1 to 10000\"}" },
+		{ "nor of too many", "GET", "/v1/rate-limits?limit=10001", READER, NULL,
+		  "400 {\"error\":\"invalid_argument\",\"argument\":\"limit\",\"message\":"
+		  "\"limit must be a whole number from 1 to 10000\"}" },
+		{ "after nobody", "GET", "/v1/rate-limits?after=bad.tenant", READER, NULL,
+		  "400 {\"error\":\"invalid_tenant\"}" },
 	};
 
 	(void)state;

@@ -203,6 +203,89 @@ static void a_change_is_another_snapshot(void **state)
 	limits_release(fourth);
 }
 
+static void pages_put_together_are_all(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *after;
+		size_t most;
+		const char *wanted;
+	} rows[] = {
+		{ "the first", "", 1, "a=10/config " },
+		{ "the first two", "", 2, "a=10/config b=21/override " },
+		{ "after one", "b", 2, "c=22/override d=13/config " },
+		{ "after one that is not there", "bb", 2, "c=22/override d=13/config " },
+		{ "all that are left", "c", 9, "d=13/config e=24/override " },
+		{ "none is left", "e", 9, "" },
+		{ "none is wanted", "", 0, "" },
+	};
+	struct limits *limits = sample();
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		struct listing listing = { .text = "" };
+
+		check_row_equal(&rows[i],
+				limits_page(limits, 0, rows[i].after, rows[i].most, list, &listing),
+				0);
+		check_row_text(&rows[i], listing.text, rows[i].wanted);
+	}
+	limits_release(limits);
+}
+
+struct walk {
+	char last[TENANT_ID_MAX + 1];
+	size_t count;
+	bool is_ordered;
+};
+
+static int walk_on(const struct limits_entry *entry, enum limit_source source, void *data)
+{
+	struct walk *walk = data;
+
+	(void)source;
+	walk->is_ordered &= strcmp(walk->last, entry->tenant) < 0;
+	strcpy(walk->last, entry->tenant);
+	walk->count++;
+	return 0;
+}
+
+/* Of every size, over tenants in an order that is none. */
+static void pages_of_any_size_leave_nobody_out(void **state)
+{
+	enum { MANY = 700 };
+	static struct limits_entry entries[MANY];
+	struct limits *limits;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		char name[16];
+
+		sprintf(name, "t%d", i * 7919 % 10007);
+		entries[i] = entry_of(name, 1, 0);
+	}
+	/* Two in three are configured, two in three overridden. */
+	assert_int_equal(limits_new(NULL, entries, MANY * 2 / 3, entries + MANY / 3,
+				    MANY - MANY / 3, &limits),
+			 0);
+	for (size_t most = 1; most <= MANY + 1; most += 1 + most / 8) {
+		struct walk walk = { .is_ordered = true };
+		size_t before;
+
+		do {
+			char after[TENANT_ID_MAX + 1];
+
+			before = walk.count;
+			strcpy(after, walk.last);
+			assert_int_equal(limits_page(limits, 0, after, most, walk_on, &walk), 0);
+			assert_true(walk.count - before <= most);
+		} while (walk.count - before == most);
+		assert_int_equal(walk.count, MANY);
+		assert_true(walk.is_ordered);
+	}
+	limits_release(limits);
+}
+
 static void what_has_expired_goes_at_once(void **state)
 {
 	struct limits *limits = sample(), *later;
@@ -385,6 +468,8 @@ int main(void)
 		cmocka_unit_test(a_tenant_stands_once_in_a_list),
 		cmocka_unit_test(all_are_listed_in_order),
 		cmocka_unit_test(a_change_is_another_snapshot),
+		cmocka_unit_test(pages_put_together_are_all),
+		cmocka_unit_test(pages_of_any_size_leave_nobody_out),
 		cmocka_unit_test(what_has_expired_goes_at_once),
 		cmocka_unit_test(a_reload_keeps_the_overrides),
 		cmocka_unit_test(a_hundred_thousand_of_each_are_kept),

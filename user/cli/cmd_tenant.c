@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/daemon_client.h"
+#include "limit/tenant_limit.h"
 
 enum tenant_option {
 	TENANT_RATE,
@@ -23,6 +24,8 @@ enum tenant_option {
 	TENANT_KEEP_DEBT,
 	TENANT_BYTES,
 };
+
+#define LIST_PAGE "5000" /* tenants asked for at once */
 
 enum {
 	NUMBER_TEXT_MAX = 24,
@@ -225,24 +228,58 @@ static int tenant_show(struct cli *cli, const char *tenant)
 	return EXIT_DONE;
 }
 
+/* The page after a tenant ("": the first). NULL, and *code, if the daemon does not give it. */
+static json_t *ask_page(const struct cli *cli, const char *after, int *code)
+{
+	const char *words[] = { "TENANT.LIST", "LIMIT", LIST_PAGE, "AFTER", after };
+
+	return daemon_ask_json(cli, words, *after ? 5 : 3, code);
+}
+
+static void print_page(const json_t *page, bool is_first)
+{
+	const json_t *fallback = json_object_get(page, "default"), *limit;
+	size_t at;
+
+	if (is_first)
+		print_limit_head();
+	if (is_first && json_is_object(fallback))
+		print_limit("(any other)", fallback);
+	json_array_foreach(json_object_get(page, "tenants"), at, limit)
+		print_limit(json_string_value(json_object_get(limit, "tenant")), limit);
+}
+
+/* All at once would keep a thread of the daemon busy; so in pages, as JSON in one list all the same. */
 static int tenant_list(struct cli *cli)
 {
-	const char *words[] = { "TENANT.LIST" };
-	json_t *all, *limit;
-	size_t at;
-	int code;
+	json_t *tenants = json_array(), *fallback = NULL;
+	char after[TENANT_ID_MAX + 1] = "";
+	int code = EXIT_DONE;
 
-	all = daemon_ask_json(cli, words, 1, &code);
-	if (!all)
-		return code;
+	do {
+		json_t *page = ask_page(cli, after, &code);
+		const char *next = json_string_value(json_object_get(page, "next"));
+
+		if (!page) {
+			json_decref(fallback);
+			json_decref(tenants);
+			return code;
+		}
+		if (!cli->json)
+			print_page(page, !fallback);
+		else
+			json_array_extend(tenants, json_object_get(page, "tenants"));
+		if (!fallback)
+			fallback = json_incref(json_object_get(page, "default"));
+		(void)snprintf(after, sizeof(after), "%s", next ? next : "");
+		json_decref(page);
+	} while (*after);
 	if (cli->json)
-		return print_json(all);
-	print_limit_head();
-	if (json_is_object(json_object_get(all, "default")))
-		print_limit("(any other)", json_object_get(all, "default"));
-	json_array_foreach(json_object_get(all, "tenants"), at, limit)
-		print_limit(json_string_value(json_object_get(limit, "tenant")), limit);
-	json_decref(all);
+		return print_json(json_pack("{so so}", "default",
+					    fallback ? fallback : json_null(), "tenants",
+					    tenants));
+	json_decref(fallback);
+	json_decref(tenants);
 	return EXIT_DONE;
 }
 

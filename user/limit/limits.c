@@ -193,6 +193,7 @@ int64_t limits_next_expiry(const struct limits *limits, int64_t wall_ms)
 struct list {
 	const struct limits *limits;
 	int64_t wall_ms;
+	const char *after; /* only those after it */
 	size_t count;
 	const struct limits_entry **entries;
 };
@@ -201,7 +202,7 @@ static int list_if_in_force(const struct limits_entry *entry, void *data)
 {
 	struct list *list = data;
 
-	if (!is_over(entry, list->wall_ms))
+	if (!is_over(entry, list->wall_ms) && strcmp(entry->tenant, list->after) > 0)
 		list->entries[list->count++] = entry;
 	return 0;
 }
@@ -209,7 +210,7 @@ static int list_if_in_force(const struct limits_entry *entry, void *data)
 int limits_without_expired(const struct limits *limits, int64_t wall_ms, struct limits **out)
 {
 	size_t before = limit_set_count(limits->overrides), i;
-	struct list list = { limits, wall_ms, 0, calloc(before + 1, sizeof(*list.entries)) };
+	struct list list = { limits, wall_ms, "", 0, calloc(before + 1, sizeof(*list.entries)) };
 	struct limits_entry *kept = NULL;
 	struct limit_set *overrides = NULL;
 	int err = -ENOMEM;
@@ -241,7 +242,8 @@ static int list_unless_overridden(const struct limits_entry *entry, void *data)
 {
 	struct list *list = data;
 
-	if (!limits_override(list->limits, entry->tenant, strlen(entry->tenant), list->wall_ms))
+	if (strcmp(entry->tenant, list->after) > 0 &&
+	    !limits_override(list->limits, entry->tenant, strlen(entry->tenant), list->wall_ms))
 		list->entries[list->count++] = entry;
 	return 0;
 }
@@ -253,16 +255,50 @@ static int compare(const void *a, const void *b)
 	return strcmp((*left)->tenant, (*right)->tenant);
 }
 
-/* Two sorted lists as one. */
+static void swap(const struct limits_entry **one, const struct limits_entry **other)
+{
+	const struct limits_entry *kept = *one;
+
+	*one = *other;
+	*other = kept;
+}
+
+/* Bring the first `most` of them, in the order of their ids, to the front and sort them. A page need
+ * not sort all: the part in which the border lies is divided again and again. */
+static void sort_first(struct list *list, size_t most)
+{
+	size_t from = 0, to = list->count;
+
+	while (from < most && most < to) {
+		const struct limits_entry **part = list->entries, **last = &part[to - 1];
+		size_t border = from;
+
+		swap(&part[from + (to - from) / 2], last);
+		for (size_t at = from; at < to - 1; at++)
+			if (compare(&part[at], last) < 0)
+				swap(&part[at], &part[border++]);
+		swap(&part[border], last);
+		if (border < most)
+			from = border + 1;
+		else
+			to = border;
+	}
+	if (list->count > most)
+		list->count = most;
+	qsort(list->entries, list->count, sizeof(*list->entries), compare);
+}
+
+/* Two sorted lists as one, up to so many. */
 static int visit_merged(const struct limits_entry *const *configured, size_t configured_count,
 			const struct limits_entry *const *overrides, size_t override_count,
+			size_t most,
 			int (*visit)(const struct limits_entry *entry, enum limit_source source,
 				     void *data),
 			void *data)
 {
 	int result = 0;
 
-	while ((configured_count || override_count) && !result) {
+	while ((configured_count || override_count) && most-- && !result) {
 		bool is_override =
 			override_count && (!configured_count || compare(overrides, configured) < 0);
 
@@ -277,26 +313,35 @@ static int visit_merged(const struct limits_entry *const *configured, size_t con
 	return result;
 }
 
-int limits_each(const struct limits *limits, int64_t wall_ms,
+int limits_page(const struct limits *limits, int64_t wall_ms, const char *after, size_t most,
 		int (*visit)(const struct limits_entry *entry, enum limit_source source,
 			     void *data),
 		void *data)
 {
 	size_t room = limit_set_count(limits->configured) + limit_set_count(limits->overrides);
-	struct list configured = { limits, wall_ms, 0,
+	struct list configured = { limits, wall_ms, after, 0,
 				   calloc(room + 1, sizeof(*configured.entries)) };
-	struct list overrides = { limits, wall_ms, 0, NULL };
+	struct list overrides = { limits, wall_ms, after, 0, NULL };
+	const struct limits_entry **memory = configured.entries;
 	int result = -ENOMEM;
 
-	if (!configured.entries)
+	if (!memory)
 		return result;
 	(void)limit_set_each(limits->configured, list_unless_overridden, &configured);
-	overrides.entries = configured.entries + configured.count;
+	overrides.entries = memory + configured.count;
 	(void)limit_set_each(limits->overrides, list_if_in_force, &overrides);
-	qsort(configured.entries, configured.count, sizeof(*configured.entries), compare);
-	qsort(overrides.entries, overrides.count, sizeof(*overrides.entries), compare);
+	sort_first(&configured, most);
+	sort_first(&overrides, most);
 	result = visit_merged(configured.entries, configured.count, overrides.entries,
-			      overrides.count, visit, data);
-	free(configured.entries);
+			      overrides.count, most, visit, data);
+	free(memory);
 	return result;
+}
+
+int limits_each(const struct limits *limits, int64_t wall_ms,
+		int (*visit)(const struct limits_entry *entry, enum limit_source source,
+			     void *data),
+		void *data)
+{
+	return limits_page(limits, wall_ms, "", SIZE_MAX, visit, data);
 }

@@ -81,6 +81,15 @@ int limits_each(const struct limits *limits, int64_t wall_ms,
 			     void *data),
 		void *data);
 
+/* The same for at most so many of those whose ids come after one ("": all), of which there need be no
+ * tenant. O(n) and the sorting of what is visited. */
+int limits_page(const struct limits *limits, int64_t wall_ms, const char *after, size_t most,
+		int (*visit)(const struct limits_entry *entry, enum limit_source source,
+			     void *data),
+		void *data);
+
+enum { LIMITS_PAGE_MAX = 10000 }; /* what servers give at once, if asked for pages */
+
 /* The earliest expires_at_ms after wall_ms among overrides; 0: none. O(n). */
 int64_t limits_next_expiry(const struct limits *limits, int64_t wall_ms);
 

@@ -61,34 +61,6 @@ static json_t *entry_of(const char *tenant, size_t length, const struct tenant_l
 	return NULL;
 }
 
-static int add_entry(const struct limits_entry *entry, enum limit_source source, void *data)
-{
-	json_t *tenants = data;
-	json_t *shown = entry_of(entry->tenant, strlen(entry->tenant), &entry->limit, source,
-				 source == LIMIT_FROM_OVERRIDE ? entry->expires_at_ms : 0);
-
-	return json_array_append_new(tenants, shown) == 0 ? 0 : -ENOMEM;
-}
-
-void http_limits_run(struct http_exchange *exchange)
-{
-	struct limits *limits = engine_limits(http_engine(exchange));
-	const struct tenant_limit *fallback = limits_default(limits);
-	json_t *body = json_object(), *tenants = json_array();
-	bool is_done = limits_each(limits, http_wall_ms(), add_entry, tenants) == 0 &&
-		       set(body, "default",
-			   fallback ? tenant_limit_to_json(fallback) : json_null()) &&
-		       json_object_set(body, "tenants", tenants) == 0;
-
-	limits_release(limits);
-	json_decref(tenants);
-	if (!is_done) {
-		json_decref(body);
-		body = NULL;
-	}
-	http_reply_json(exchange, STATUS_OK, body);
-}
-
 /* ---- one tenant */
 
 static bool has_tenant(struct http_exchange *exchange, struct tenant_name *out)
@@ -218,6 +190,92 @@ void http_limit_delete_run(struct http_exchange *exchange)
 		http_reply(exchange, STATUS_NO_CONTENT, NULL, "", 0);
 }
 
+static bool read_count(struct http_exchange *exchange, const char *name, uint64_t most,
+		       const char *what, uint64_t *out)
+{
+	struct http_text word = http_argument(exchange, name);
+
+	if (!word.text || parse_uint(word.text, 1, most, out) == 0)
+		return true;
+	http_reply_argument(exchange, name, what);
+	return false;
+}
+
+/* ---- all of them, in pages */
+
+struct page {
+	const char *after; /* "": from the beginning */
+	size_t limit;	   /* SIZE_MAX: all */
+	json_t *tenants;
+	bool has_more;
+};
+
+static bool read_page(struct http_exchange *exchange, struct page *out)
+{
+	struct http_text after = http_argument(exchange, "after");
+	uint64_t limit = SIZE_MAX - 1;
+
+	_Static_assert(LIMITS_PAGE_MAX == 10000, "the message says so");
+	if (after.text && !tenant_id_is_valid(after.text, after.length)) {
+		http_reply_error(exchange, STATUS_BAD_REQUEST, "invalid_tenant");
+		return false;
+	}
+	if (!read_count(exchange, "limit", LIMITS_PAGE_MAX,
+			"must be a whole number from 1 to 10000", &limit))
+		return false;
+	*out = (struct page){ .after = after.text ? after.text : "", .limit = (size_t)limit };
+	return true;
+}
+
+static int add_entry(const struct limits_entry *entry, enum limit_source source, void *data)
+{
+	struct page *page = data;
+	json_t *shown;
+
+	page->has_more = json_array_size(page->tenants) == page->limit;
+	if (page->has_more)
+		return 0;
+	shown = entry_of(entry->tenant, strlen(entry->tenant), &entry->limit, source,
+			 source == LIMIT_FROM_OVERRIDE ? entry->expires_at_ms : 0);
+	return json_array_append_new(page->tenants, shown) == 0 ? 0 : -ENOMEM;
+}
+
+/* The last tenant shown, to go on with ?after=; left out at the end. */
+static bool set_next(json_t *body, const struct page *page)
+{
+	json_t *last = json_array_get(page->tenants, json_array_size(page->tenants) - 1);
+
+	return !page->has_more || json_object_set(body, "next", json_object_get(last, "tenant")) == 0;
+}
+
+void http_limits_run(struct http_exchange *exchange)
+{
+	struct limits *limits;
+	const struct tenant_limit *fallback;
+	struct page page;
+	json_t *body;
+	bool is_done;
+
+	if (!read_page(exchange, &page))
+		return;
+	limits = engine_limits(http_engine(exchange));
+	fallback = limits_default(limits);
+	body = json_object();
+	page.tenants = json_array();
+	/* One more than is shown, which tells whether there is one. */
+	is_done = limits_page(limits, http_wall_ms(), page.after, page.limit + 1, add_entry,
+			      &page) == 0 &&
+		  set(body, "default", fallback ? tenant_limit_to_json(fallback) : json_null()) &&
+		  json_object_set(body, "tenants", page.tenants) == 0 && set_next(body, &page);
+	limits_release(limits);
+	json_decref(page.tenants);
+	if (!is_done) {
+		json_decref(body);
+		body = NULL;
+	}
+	http_reply_json(exchange, STATUS_OK, body);
+}
+
 /* ---- audit */
 
 /* What a record holds is JSON, unless somebody has edited the database by hand. */
@@ -254,17 +312,6 @@ static int add_record(const struct audit_record *record, void *data)
 		return json_array_append_new(records, shown) == 0 ? 0 : -ENOMEM;
 	json_decref(shown);
 	return -ENOMEM;
-}
-
-static bool read_count(struct http_exchange *exchange, const char *name, uint64_t most,
-		       const char *what, uint64_t *out)
-{
-	struct http_text word = http_argument(exchange, name);
-
-	if (!word.text || parse_uint(word.text, 1, most, out) == 0)
-		return true;
-	http_reply_argument(exchange, name, what);
-	return false;
 }
 
 static bool read_query(struct http_exchange *exchange, struct audit_query *out)

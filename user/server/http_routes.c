@@ -18,6 +18,7 @@ enum { STATUS_BAD_REQUEST = 400, STATUS_UNAUTHORIZED = 401, STATUS_FORBIDDEN = 4
        STATUS_NOT_FOUND = 404, STATUS_METHOD = 405, ALLOW_TEXT_MAX = 64 };
 
 static const char *const no_arguments[] = { NULL };
+static const char *const list_arguments[] = { "limit", "after", NULL };
 static const char *const audit_arguments[] = { "tenant", "limit", "before", NULL };
 static const char *const change_arguments[] = { "ttl", "keep_debt", NULL };
 static const char *const removal_arguments[] = { "keep_debt", NULL };
@@ -35,7 +36,7 @@ static const struct http_route routes[] = {
 	{ "GET", "/metrics", NULL, GUARD_NONE, false, true, no_arguments, http_metrics_run, NULL },
 	{ "GET", "/healthz", NULL, GUARD_NONE, false, false, no_arguments, http_healthz_run, NULL },
 	{ "GET", "/readyz", NULL, GUARD_NONE, false, true, no_arguments, http_readyz_run, NULL },
-	{ "GET", "/v1/rate-limits", NULL, GUARD_READ, false, true, no_arguments, http_limits_run,
+	{ "GET", "/v1/rate-limits", NULL, GUARD_READ, false, true, list_arguments, http_limits_run,
 	  NULL },
 	{ "GET", tenants_path, limit_path, GUARD_READ, false, false, no_arguments,
 	  http_limit_get_run, NULL },

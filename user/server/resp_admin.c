@@ -88,6 +88,8 @@ void resp_tenant_effective(struct resp_call *call)
 struct listing {
 	json_t *array;
 	bool only_overrides;
+	size_t limit;
+	bool has_more;
 };
 
 static int list_entry(const struct limits_entry *entry, enum limit_source source, void *data)
@@ -95,6 +97,9 @@ static int list_entry(const struct limits_entry *entry, enum limit_source source
 	struct listing *listing = data;
 
 	if (listing->only_overrides && source != LIMIT_FROM_OVERRIDE)
+		return 0;
+	listing->has_more = json_array_size(listing->array) == listing->limit;
+	if (listing->has_more)
 		return 0;
 	return json_array_append_new(listing->array,
 				     entry_json(entry->tenant, strlen(entry->tenant), &entry->limit,
@@ -111,35 +116,67 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void list(struct resp_call *call, bool only_overrides)
+static void list(struct resp_call *call, const char *after, struct listing *listing)
 {
 	struct resp_commands *commands = resp_call_context(call);
 	struct limits *limits = engine_limits(commands->engine);
-	struct listing listing = { json_array(), only_overrides };
-	json_t *value = json_object();
+	json_t *value = json_object(), *last;
 
-	if (!only_overrides)
+	listing->array = json_array();
+	if (!listing->only_overrides)
 		json_object_set_new(value, "default",
 				    limits_default(limits)
 					    ? tenant_limit_to_json(limits_default(limits))
 					    : json_null());
-	if (limits_each(limits, now_ms(), list_entry, &listing)) {
+	/* One more than is shown, which tells whether there is one. */
+	if (limits_page(limits, now_ms(), after, listing->limit + 1, list_entry, listing)) {
 		json_decref(value);
 		value = NULL;
 	}
-	json_object_set_new(value, only_overrides ? "overrides" : "tenants", listing.array);
+	last = json_array_get(listing->array, json_array_size(listing->array) - 1);
+	json_object_set(value, listing->only_overrides ? "overrides" : "tenants", listing->array);
+	if (listing->has_more)
+		json_object_set(value, "next", json_object_get(last, "tenant"));
+	json_decref(listing->array);
 	limits_release(limits);
 	write_json(call, value);
 }
 
 void resp_tenant_list(struct resp_call *call)
 {
-	list(call, false);
+	struct listing listing = { .limit = SIZE_MAX - 1 };
+	const char *after = "";
+	int64_t limit;
+
+	for (size_t at = 1; at + 1 < resp_call_count(call); at += 2) {
+		const struct resp_argument *word = resp_call_argument(call, at);
+		const struct resp_argument *value = resp_call_argument(call, at + 1);
+
+		if (resp_argument_is(word, "AFTER") && tenant_id_is_valid(value->data, value->length)) {
+			after = value->data; /* a zero byte stands behind it */
+		} else if (resp_argument_is(word, "AFTER")) {
+			resp_refuse_tenant(call);
+			return;
+		} else if (!resp_argument_is(word, "LIMIT")) {
+			resp_refuse_syntax(call, "syntax: [LIMIT n] [AFTER tenant]");
+			return;
+		} else if (!resp_integer_in(call, at + 1, 1, LIMITS_PAGE_MAX, &limit)) {
+			return;
+		} else {
+			listing.limit = (size_t)limit;
+		}
+	}
+	if (resp_call_count(call) % 2)
+		list(call, after, &listing);
+	else
+		resp_refuse_syntax(call, "syntax: [LIMIT n] [AFTER tenant]");
 }
 
 void resp_override_list(struct resp_call *call)
 {
-	list(call, true);
+	struct listing listing = { .only_overrides = true, .limit = SIZE_MAX - 1 };
+
+	list(call, "", &listing);
 }
 
 void resp_override_get(struct resp_call *call)

@@ -288,7 +288,7 @@ static const struct resp_command table[] = {
 	  "tenant", "the biggest body a tenant may send" },
 	{ "TENANT.EFFECTIVE", 1, 1, RESP_COMMAND_READ | RESP_COMMAND_KEY, resp_tenant_effective,
 	  "tenant", "a tenant's limit, and where it comes from" },
-	{ "TENANT.LIST", 0, 0, RESP_COMMAND_READ, resp_tenant_list, "",
+	{ "TENANT.LIST", 0, 4, RESP_COMMAND_READ, resp_tenant_list, "[LIMIT n] [AFTER tenant]",
 	  "all tenants with a limit" },
 	{ "QUEUE.ACQUIRE", 2, 4, RESP_COMMAND_WRITE | RESP_COMMAND_KEY, queue_acquire,
 	  "tenant bytes [TTL ms]", "a place in the queue, as a lease" },
