@@ -10,6 +10,7 @@
 #include "cli/daemon_client.h"
 #include "cli/limits_print.h"
 #include "dataplane/attach.h"
+#include "dataplane/others.h"
 
 struct state {
 	struct link_state links[ATTACH_INTERFACES_MAX];
@@ -130,6 +131,33 @@ static void print_limits(const struct config_slot *slot, unsigned cpus)
 	       slot->ipv6_prefix, slot->flags & CONFIG_DRY_RUN ? ", dry run: nothing is refused" : "");
 }
 
+/* Sets that this sluice does not read, but that limit packets all the same. */
+static void print_others(const struct pins *pins)
+{
+	struct other_set others[OTHER_VERSIONS_MAX];
+	size_t count = 0;
+
+	(void)others_list(pins, others, &count);
+	for (size_t at = 0; at < count; at++)
+		printf("\nversion %u of the maps: %s; sluice attach takes over what it holds\n",
+		       others[at].version, others[at].held ? others[at].names : "no interface");
+}
+
+static json_t *others_json(const struct pins *pins)
+{
+	struct other_set others[OTHER_VERSIONS_MAX];
+	json_t *array = json_array();
+	size_t count = 0;
+
+	(void)others_list(pins, others, &count);
+	for (size_t at = 0; at < count; at++)
+		json_array_append_new(array, json_pack("{sI sI ss}", "version",
+						       (json_int_t)others[at].version, "held",
+						       (json_int_t)others[at].held, "names",
+						       others[at].names));
+	return array;
+}
+
 static void print_sums(const struct state *state)
 {
 	uint64_t refused = 0, would = 0, passed = 0;
@@ -210,10 +238,12 @@ static int run_status(struct cli *cli, int argc, char **argv)
 	} else if (cli->json) {
 		json_t *root = status_json(&state, &maps);
 
+		json_object_set_new(root, "other_versions", others_json(&pins));
 		json_object_set(root, "daemon", daemon ? daemon : json_null());
 		code = print_json(root);
 	} else {
 		print_links(&state);
+		print_others(&pins);
 		if (maps_slot(&maps))
 			print_limits(maps_slot(&maps), state.cpus);
 		else

@@ -15,6 +15,7 @@
 
 #include <linux/if_link.h>
 
+#include "dataplane/others.h"
 #include "dataplane/switch.h"
 
 struct listing {
@@ -132,8 +133,10 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 		trouble_advise(trouble, "enter that one, or name this one's pins with --bpffs");
 		return err;
 	}
-	if (unlink(path)) {
-		err = -errno;
+	err = unlink(path) ? -errno : 0;
+	if (err == -ENOENT && !others_detach(pins, ifindex))
+		return 0;
+	if (err) {
 		trouble_set(trouble, 0, err == -ENOENT ? "sluice is not attached there" :
 							 "cannot remove %s: %s",
 			    path, strerror(-err));

@@ -13,6 +13,8 @@
 
 #include <sluice/word.h>
 
+#include "dataplane/others.h"
+
 /* What a map of this version has to look like. value_size 0: not looked at. */
 struct map_shape {
 	const char *name;
@@ -145,21 +147,37 @@ static int open_map(struct maps *maps, const char *folder, enum map_id id, struc
 	return err;
 }
 
+/* There is no set of our version: who has one, and what to do. */
+static int explain_absent(int err, const struct pins *pins, struct trouble *trouble)
+{
+	struct other_set others[OTHER_VERSIONS_MAX];
+	size_t count = 0;
+
+	if (err == -EACCES) {
+		trouble_set(trouble, 0, "%s: permission denied", pins->set);
+		trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+		return err;
+	}
+	if (!others_list(pins, others, &count) && count) {
+		trouble_set(trouble, 0, "nothing is attached by this sluice (version %d of the maps), but "
+			    "%s by version %u", SLUICE_ABI_VERSION,
+			    others[0].held ? others[0].names : "maps are left", others[0].version);
+		trouble_advise(trouble, "sluice attach takes over without a gap; until then the sluice "
+			       "of that version shows it");
+		return -ENOENT;
+	}
+	trouble_set(trouble, 0, "nothing is attached: there is no %s", pins->set);
+	trouble_advise(trouble, "attach first: sluice attach IFACE --config FILE");
+	return -ENOENT;
+}
+
 int maps_open(struct maps *maps, const struct pins *pins, bool write, struct trouble *trouble)
 {
 	int err = 0;
 
 	maps_clear(maps);
-	if (access(pins->set, F_OK)) {
-		err = errno == EACCES ? -EACCES : -ENOENT;
-		trouble_set(trouble, 0, err == -EACCES ? "%s: permission denied" :
-							 "nothing is attached: there is no %s",
-			    pins->set);
-		trouble_advise(trouble, err == -EACCES ?
-						"run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" :
-						"attach first: sluice attach IFACE --config FILE");
-		return err;
-	}
+	if (access(pins->set, F_OK))
+		return explain_absent(errno == EACCES ? -EACCES : -ENOENT, pins, trouble);
 	for (int id = 0; !err && id < MAPS; id++)
 		err = open_map(maps, pins->set, id, trouble);
 	if (err)
