@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Buckets by client address: what they admit, what a full set gives up and never loses, what is
- * swept, and that threads together are admitted no more than one caller at a time.
+ * swept, and that threads together are admitted no more than one caller at a time, also while the table
+ * is moved from memory to memory under them.
  */
-#include "test.h"
+#include "address_world.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include <sluice/word.h>
-
-#include "limit/address_table.h"
-#include "limit/build.h"
 #include "tests/bpf/replay.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -24,105 +17,7 @@ enum { OPERATIONS = 60000 };
 enum { OPERATIONS = 400000 };
 #endif
 
-enum { THREADS = 4, SETS_MAX = 256, NS_IN_S = 1000000000, WHOLE_IPV6 = 64 };
-
-static const struct siphash_key secret = { { 1, 2 } };
-
-/* 0: the real one. */
-static uint64_t fixed_now_ns;
-static __thread uint64_t last_clock_ns;
-
-static uint64_t test_clock(void)
-{
-	struct timespec now;
-
-	last_clock_ns = fixed_now_ns;
-	if (!fixed_now_ns) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		last_clock_ns = (uint64_t)now.tv_sec * NS_IN_S + (uint64_t)now.tv_nsec;
-	}
-	return last_clock_ns;
-}
-
-struct world {
-	struct bucket_set *sets;
-	uint32_t set_count;
-	struct address_table *table;
-};
-
-static void world_make(struct world *world, uint32_t set_count)
-{
-	fixed_now_ns = 1000ULL * NS_IN_S;
-	world->set_count = set_count;
-	world->sets = aligned_alloc(64, set_count * sizeof(*world->sets));
-	assert_non_null(world->sets);
-	memset(world->sets, 0, set_count * sizeof(*world->sets));
-	assert_int_equal(address_table_new(world->sets, set_count, &secret, &world->table), 0);
-}
-
-static void world_end(struct world *world)
-{
-	address_table_free(world->table);
-	free(world->sets);
-}
-
-static struct gcra_limit limit_of(double rate, uint64_t burst)
-{
-	const struct rate_limit wanted = { .rate = rate, .burst = burst };
-	struct gcra_limit limit;
-	uint64_t longest;
-
-	assert_int_equal(limit_build(&wanted, BUCKET_WORD, &limit, &longest), 0);
-	return limit;
-}
-
-static union address address_of(uint32_t number)
-{
-	union address address = { .byte = { [10] = 0xff, 0xff } };
-
-	memcpy(&address.byte[12], &number, sizeof(number));
-	return address;
-}
-
-static bool take(struct world *world, uint32_t number, const struct gcra_limit *limit)
-{
-	union address address = address_of(number);
-	uint64_t wait_ns = 7;
-	bool admitted = address_table_take(world->table, &address, WHOLE_IPV6, limit, 1, test_clock,
-					   &wait_ns);
-
-	assert_int_equal(admitted, wait_ns == 0);
-	return admitted;
-}
-
-static unsigned admitted_of(struct world *world, uint32_t number, const struct gcra_limit *limit,
-			    unsigned times)
-{
-	unsigned admitted = 0;
-
-	while (times--)
-		admitted += take(world, number, limit);
-	return admitted;
-}
-
-static size_t sweep_all(struct world *world)
-{
-	size_t cleared = 0;
-
-	for (unsigned step = 0; step < ADDRESS_TABLE_STEPS; step++)
-		cleared += address_table_sweep(world->table, step, test_clock());
-	return cleared;
-}
-
-static unsigned words_in_use(const struct world *world)
-{
-	unsigned count = 0;
-
-	for (uint32_t at = 0; at < world->set_count; at++)
-		for (uint32_t index = 0; index < SET_WORDS; index++)
-			count += world->sets[at].word[index] != WORD_EMPTY;
-	return count;
-}
+enum { THREADS = 4, SETS_MAX = 256 };
 
 /* ---- one caller */
 
@@ -168,12 +63,12 @@ static void a_refusal_writes_nothing(void **state)
 	(void)state;
 	world_make(&world, 1);
 	assert_int_equal(admitted_of(&world, 1, &limit, 2), 2);
-	before = world.sets[0];
+	before = world.memory.sets[0];
 	for (int i = 0; i < 100; i++) {
 		fixed_now_ns += NS_IN_S;
 		assert_false(take(&world, 1, &limit));
 	}
-	assert_memory_equal(&before, &world.sets[0], sizeof(before));
+	assert_memory_equal(&before, &world.memory.sets[0], sizeof(before));
 	world_end(&world);
 }
 
@@ -278,12 +173,17 @@ struct stress {
 	double rate; /* of each; an interval in whole ticks, so that the replay needs no slack */
 	uint64_t burst;
 	bool sweeps;
+	bool moves; /* from one memory to the other and back */
+	bool is_node; /* all keys are one bucket, the node's */
 };
 
 struct shared {
 	const struct stress *stress;
 	struct world world;
+	struct address_memory other; /* to move to */
+	struct hooks other_hooks;
 	struct gcra_limit limit;
+	unsigned moves;
 	bool stop;
 };
 
@@ -295,6 +195,13 @@ struct worker {
 	size_t logged;
 };
 
+static bool take_key(struct shared *shared, unsigned number, uint32_t key)
+{
+	if (shared->stress->is_node)
+		return take_from_node(&shared->world, number, &shared->limit);
+	return take(&shared->world, key, &shared->limit);
+}
+
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
@@ -305,7 +212,7 @@ static void *work(void *argument)
 		uint32_t key = (drawn = drawn * 1664525 + 1013904223) >> 16;
 
 		key %= shared->stress->keys;
-		if (take(&shared->world, key, &shared->limit))
+		if (take_key(shared, worker->number, key))
 			worker->log[worker->logged++] = (struct admission){ last_clock_ns, key, 1 };
 		if (i % 1024 == 0)
 			sched_yield();
@@ -324,23 +231,71 @@ static void *sweep(void *argument)
 	return NULL;
 }
 
+/* What was moved away from is filled with debts: whoever still looked there would be refused, and
+ * whoever charged there would be seen. */
+static void spoil(const struct address_memory *memory, uint32_t set_count)
+{
+	memset(memory->sets, 0x5a, set_count * sizeof(*memory->sets));
+	memset(memory->hooks, 0x5a, sizeof(*memory->hooks));
+}
+
+static bool is_spoilt(const struct address_memory *memory, uint32_t set_count)
+{
+	const unsigned char *byte = (const unsigned char *)memory->sets;
+
+	for (size_t at = 0; at < set_count * sizeof(*memory->sets); at++)
+		if (byte[at] != 0x5a)
+			return false;
+	byte = (const unsigned char *)memory->hooks;
+	for (size_t at = 0; at < sizeof(*memory->hooks); at++)
+		if (byte[at] != 0x5a)
+			return false;
+	return true;
+}
+
+static void *move(void *argument)
+{
+	struct shared *shared = argument;
+	struct world *world = &shared->world;
+
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+		struct address_memory old = world->memory;
+
+		assert_true(is_spoilt(&shared->other, world->set_count));
+		address_table_move(world->table, &shared->other);
+		world->memory = shared->other;
+		shared->other = old;
+		spoil(&old, world->set_count);
+		shared->moves++;
+		sched_yield();
+	}
+	return NULL;
+}
+
 static struct replayed run(const struct stress *stress)
 {
-	struct shared shared = { .stress = stress, .limit = limit_of(stress->rate, stress->burst) };
+	struct shared shared = {
+		.stress = stress,
+		.limit = limit_of_kind(stress->rate, stress->burst,
+				       stress->is_node ? BUCKET_WHOLE : BUCKET_WORD),
+	};
 	struct reference references[PROBE_KEYS];
 	struct admission_log logs[THREADS];
 	struct worker workers[THREADS];
 	struct replayed result;
-	pthread_t sweeper;
+	pthread_t sweeper, mover;
 
-	world_make(&shared.world, stress->sets);
-	fixed_now_ns = 0;
+	world_make_at(&shared.world, stress->sets, 0);
+	shared.other = (struct address_memory){ new_sets(stress->sets), &shared.other_hooks };
+	spoil(&shared.other, stress->sets);
 	for (uint32_t key = 0; key < PROBE_KEYS; key++)
 		references[key] = (struct reference){ .tokens = (uint64_t)stress->rate,
 						      .period_ns = NS_IN_S,
 						      .burst = stress->burst };
 	if (stress->sweeps)
 		assert_int_equal(pthread_create(&sweeper, NULL, sweep, &shared), 0);
+	if (stress->moves)
+		assert_int_equal(pthread_create(&mover, NULL, move, &shared), 0);
 	for (unsigned i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){ .shared = &shared, .number = i };
 		workers[i].log = malloc(OPERATIONS * sizeof(*workers[i].log));
@@ -354,12 +309,18 @@ static struct replayed run(const struct stress *stress)
 	__atomic_store_n(&shared.stop, true, __ATOMIC_RELAXED);
 	if (stress->sweeps)
 		pthread_join(sweeper, NULL);
+	if (stress->moves) {
+		pthread_join(mover, NULL);
+		assert_true(is_spoilt(&shared.other, stress->sets));
+		assert_true(shared.moves > 1);
+	}
 	result = replay(logs, THREADS, references);
-	print_message("# %s: %d asked, %llu admissions replayed, %llu excess\n", stress->name,
-		      THREADS * OPERATIONS, (unsigned long long)result.admissions,
-		      (unsigned long long)result.excess);
+	print_message("# %s: %d asked, %llu admissions replayed, %llu excess, moved %u times\n",
+		      stress->name, THREADS * OPERATIONS, (unsigned long long)result.admissions,
+		      (unsigned long long)result.excess, shared.moves);
 	for (unsigned i = 0; i < THREADS; i++)
 		free(workers[i].log);
+	free(shared.other.sets);
 	world_end(&shared.world);
 	return result;
 }
@@ -367,11 +328,16 @@ static struct replayed run(const struct stress *stress)
 static void threads_are_admitted_no_more_than_one_caller(void **state)
 {
 	static const struct stress rows[] = {
-		{ "one address", 1, 1, 20000, 20, false },
-		{ "one address, swept", 1, 1, 20000, 1, true },
-		{ "a full set", SET_WORDS, 1, 2000, 5, true },
-		{ "more addresses than words", 2 * SET_WORDS, 1, 2000, 3, true },
-		{ "many sets", PROBE_KEYS, SETS_MAX, 200, 2, true },
+		{ "one address", 1, 1, 20000, 20, false, false, false },
+		{ "one address, swept", 1, 1, 20000, 1, true, false, false },
+		{ "a full set", SET_WORDS, 1, 2000, 5, true, false, false },
+		{ "more addresses than words", 2 * SET_WORDS, 1, 2000, 3, true, false, false },
+		{ "many sets", PROBE_KEYS, SETS_MAX, 200, 2, true, false, false },
+		{ "one address, moved", 1, 1, 20000, 20, false, true, false },
+		{ "more addresses than words, moved", 2 * SET_WORDS, 1, 2000, 3, true, true, false },
+		{ "many sets, moved", PROBE_KEYS, SETS_MAX, 200, 2, true, true, false },
+		{ "the node", 1, 1, 20000, 20, true, false, true },
+		{ "the node, moved", 1, 1, 20000, 1, true, true, true },
 	};
 
 	(void)state;

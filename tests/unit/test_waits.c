@@ -138,6 +138,7 @@ static bool take_both(uint32_t key, const struct gcra_limit *limit, uint64_t tok
 /* ---- addresses */
 
 static struct bucket_set *sets;
+static struct hooks address_hooks;
 static struct address_table *addresses;
 
 static void make_addresses(void)
@@ -145,7 +146,10 @@ static void make_addresses(void)
 	sets = aligned_alloc(64, SETS * sizeof(*sets));
 	assert_non_null(sets);
 	memset(sets, 0, SETS * sizeof(*sets));
-	assert_int_equal(address_table_new(sets, SETS, &secret, &addresses), 0);
+	memset(&address_hooks, 0, sizeof(address_hooks));
+	assert_int_equal(address_table_new(&(struct address_memory){ sets, &address_hooks }, SETS, &secret,
+					   test_clock(), &addresses),
+			 0);
 }
 
 static void free_addresses(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is asked before a body is read: the client's address, the node, the source's bytes, in this
- * order; the first to refuse answers, and what comes after it is not touched.
+ * order; the first to refuse answers, and what comes after it is not touched. One that is in a dry run
+ * counts what it would refuse, for which it is not charged, and lets the next one answer.
  */
 #include "engine/internal.h"
 
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "limit/build.h"
+#include "limit/hook_limits.h"
 
 enum { FULL_RETRY_NS = FULL_RETRY_MS * 1000000 };
 
@@ -50,6 +52,9 @@ int edge_new(const struct settings *settings, struct edge **out, struct trouble 
 		edge_release(edge);
 		return err;
 	}
+	edge->is_dry[DECISION_IP] = settings->dry_ip >> METER_HOOKS & 1;
+	edge->is_dry[DECISION_NODE] = settings->dry_node >> METER_HOOKS & 1;
+	edge->hooks_digest = hook_limits_digest(&edge->client, &edge->node, settings);
 	*out = edge;
 	return 0;
 }
@@ -71,34 +76,25 @@ void edge_release(struct edge *edge)
 		free(edge);
 }
 
+/* Meanwhile programs judge nothing, since words are charged by the old limits and by the new. */
 void edge_set(struct engine *engine, struct edge *edge)
 {
+	uint64_t capacity_ns = gcra_wait_ns(edge->client.capacity, edge->client.tick_shift);
 	struct edge *old;
 
+	address_table_announce(engine->clients, 0, 0);
 	(void)pthread_mutex_lock(&engine->edge_lock);
 	old = engine->edge;
 	engine->edge = edge;
 	(void)pthread_mutex_unlock(&engine->edge_lock);
+	address_table_announce(engine->clients, edge->hooks_digest, capacity_ns);
 	edge_release(old);
 }
 
-/* The word is read before the clock, as everywhere: see bpf/table.h (1). */
-static bool take_from_node(struct engine *engine, const struct gcra_limit *limit, uint64_t *wait_ns)
+void engine_move_clients(struct engine *engine, const struct address_memory *to)
 {
-	uint64_t seen = atomic_load(&engine->node_tat);
-
-	for (;;) {
-		uint64_t now = gcra_ticks(clock_monotonic_ns(), GCRA_TICK_SHIFT);
-		struct gcra_verdict verdict = gcra_take(limit, seen ? seen : now, now, 1);
-
-		*wait_ns = gcra_wait_ns(verdict.wait_ticks, GCRA_TICK_SHIFT);
-		if (!verdict.admitted && !verdict.clamped)
-			return false;
-		/* 0 says that it was never charged. */
-		if (atomic_compare_exchange_strong(&engine->node_tat, &seen,
-						   verdict.tat + !verdict.tat))
-			return verdict.admitted;
-	}
+	address_table_move(engine->clients, to);
+	clients_unmap(engine);
 }
 
 static void charge_source(struct engine_reader *reader, const struct edge *edge, const void *source,
@@ -125,6 +121,15 @@ static void charge_source(struct engine_reader *reader, const struct edge *edge,
 		decision_refuse(decision, DECISION_SOURCE, result.wait_ns);
 }
 
+/* Then the refusal is only counted. */
+static bool is_dry(struct engine_reader *reader, const struct edge *edge,
+		   enum decision_reason reason)
+{
+	if (edge->is_dry[reason])
+		reader_count(&reader->would_refuse[reason]);
+	return edge->is_dry[reason];
+}
+
 int engine_preread(struct engine_reader *reader, const struct preread *preread,
 		   engine_answer *answer, void *context)
 {
@@ -138,12 +143,15 @@ int engine_preread(struct engine_reader *reader, const struct preread *preread,
 		return -EINVAL;
 	if (edge->client.capacity &&
 	    !address_table_take(reader->engine->clients, &decision.client, edge->ipv6_prefix,
-				&edge->client, 1, clock_monotonic_ns, &wait_ns)) {
+				&edge->client, 1, clock_monotonic_ns, &wait_ns) &&
+	    !is_dry(reader, edge, DECISION_IP)) {
 		decision_refuse(&decision, DECISION_IP, wait_ns);
 		decision.limit = &edge->client;
 		decision.remaining = 0;
 	} else if (edge->node.capacity &&
-		   !take_from_node(reader->engine, &edge->node, &wait_ns)) {
+		   !address_table_take_node(reader->engine->clients, reader->stripe, &edge->node,
+					    clock_monotonic_ns, &wait_ns) &&
+		   !is_dry(reader, edge, DECISION_NODE)) {
 		decision_refuse(&decision, DECISION_NODE, wait_ns);
 		decision.limit = &edge->node;
 		decision.remaining = 0;

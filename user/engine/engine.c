@@ -15,6 +15,7 @@ enum {
 	NS_PER_MS = 1000000,
 	SHARD_TICKS = 37,	  /* a shard each 3.7 s, all sixteen within a minute */
 	SWEEP_BUDGET_NS = 2000000, /* of ours, in each tick */
+	CLIENT_BYTES = IP_SETS * sizeof(struct bucket_set),
 };
 
 static const char *const words[DECISIONS] = {
@@ -85,14 +86,16 @@ int64_t decision_remaining(uint64_t remaining)
 	return remaining > INT64_MAX ? INT64_MAX : (int64_t)remaining;
 }
 
+void reader_count(_Atomic uint64_t *count)
+{
+	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
 void reader_answer(struct engine_reader *reader, enum engine_question question,
 		   const struct decision *decision, engine_answer *answer, void *context)
 {
-	_Atomic uint64_t *count = &reader->decisions[question][decision->reason];
-
-	/* One thread writes it, so it need not be one indivisible addition. */
-	atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	reader_count(&reader->decisions[question][decision->reason]);
 	answer(context, decision);
 }
 
@@ -124,6 +127,7 @@ static void *map_zeroed(size_t bytes)
 /* The tables, in the caller's memory or our own. */
 static int make_tables(struct engine *engine, const struct engine_options *options)
 {
+	struct address_memory clients = options->client_memory;
 	struct siphash_key secret;
 	void *memory = options->tenant_memory;
 	int err;
@@ -136,8 +140,11 @@ static int make_tables(struct engine *engine, const struct engine_options *optio
 		memory = engine->tenant_memory;
 	}
 	engine->source_memory = map_zeroed((size_t)ENGINE_SOURCES * BUCKET_SLOT_BYTES);
-	engine->client_memory = map_zeroed((size_t)ENGINE_CLIENT_SETS * sizeof(struct bucket_set));
-	if (!memory || !engine->source_memory || !engine->client_memory)
+	if (!clients.sets) {
+		engine->client_memory = map_zeroed(CLIENT_BYTES);
+		clients = (struct address_memory){ engine->client_memory, &engine->own_hooks };
+	}
+	if (!memory || !engine->source_memory || !clients.sets)
 		return -ENOMEM;
 	err = buckets_new(memory, engine->tenant_room,
 			  options->tenant_memory ? &options->secret : &secret, clock_monotonic_ns(),
@@ -146,7 +153,7 @@ static int make_tables(struct engine *engine, const struct engine_options *optio
 		err = buckets_new(engine->source_memory, ENGINE_SOURCES, &secret,
 				  clock_monotonic_ns(), &engine->sources);
 	if (!err)
-		err = address_table_new(engine->client_memory, ENGINE_CLIENT_SETS, &secret,
+		err = address_table_new(&clients, IP_SETS, &secret, clock_monotonic_ns(),
 					&engine->clients);
 	if (!err)
 		err = cell_table_new(ENGINE_CELLS, ENGINE_CELL_BYTES, &secret, &engine->cells);
@@ -206,6 +213,12 @@ static void unmap(void *memory, size_t bytes)
 		(void)munmap(memory, bytes);
 }
 
+void clients_unmap(struct engine *engine)
+{
+	unmap(engine->client_memory, CLIENT_BYTES);
+	engine->client_memory = NULL;
+}
+
 void engine_free(struct engine *engine)
 {
 	if (!engine)
@@ -220,7 +233,7 @@ void engine_free(struct engine *engine)
 	edge_release(engine->edge);
 	unmap(engine->tenant_memory, engine->tenant_room * BUCKET_SLOT_BYTES);
 	unmap(engine->source_memory, (size_t)ENGINE_SOURCES * BUCKET_SLOT_BYTES);
-	unmap(engine->client_memory, (size_t)ENGINE_CLIENT_SETS * sizeof(struct bucket_set));
+	clients_unmap(engine);
 	(void)pthread_mutex_destroy(&engine->readers_lock);
 	(void)pthread_mutex_destroy(&engine->edge_lock);
 	(void)pthread_mutex_destroy(&engine->change);
@@ -235,11 +248,24 @@ int engine_reader_new(struct engine *engine, struct engine_reader **out)
 		return -ENOMEM;
 	reader->engine = engine;
 	(void)pthread_mutex_lock(&engine->readers_lock);
+	reader->stripe = engine->next_stripe++;
 	reader->next = engine->readers;
 	engine->readers = reader;
 	(void)pthread_mutex_unlock(&engine->readers_lock);
 	*out = reader;
 	return 0;
+}
+
+static void add_counts(const struct engine_reader *reader,
+		       uint64_t decisions[QUESTIONS][DECISIONS], uint64_t would_refuse[DECISIONS])
+{
+	for (int question = 0; question < QUESTIONS; question++)
+		for (int reason = 0; reason < DECISIONS; reason++)
+			decisions[question][reason] += atomic_load_explicit(
+				&reader->decisions[question][reason], memory_order_relaxed);
+	for (int reason = 0; reason < DECISIONS; reason++)
+		would_refuse[reason] += atomic_load_explicit(&reader->would_refuse[reason],
+							     memory_order_relaxed);
 }
 
 void engine_reader_free(struct engine_reader *reader)
@@ -254,9 +280,7 @@ void engine_reader_free(struct engine_reader *reader)
 	for (link = &engine->readers; *link != reader;)
 		link = &(*link)->next;
 	*link = reader->next;
-	for (int question = 0; question < QUESTIONS; question++)
-		for (int reason = 0; reason < DECISIONS; reason++)
-			engine->gone[question][reason] += reader->decisions[question][reason];
+	add_counts(reader, engine->gone, engine->gone_would_refuse);
 	(void)pthread_mutex_unlock(&engine->readers_lock);
 	limits_release(reader->limits);
 	edge_release(reader->edge);
@@ -300,11 +324,8 @@ void engine_numbers(struct engine *engine, struct engine_numbers *out)
 	limits_release(limits);
 	(void)pthread_mutex_lock(&engine->readers_lock);
 	memcpy(out->decisions, engine->gone, sizeof(out->decisions));
+	memcpy(out->would_refuse, engine->gone_would_refuse, sizeof(out->would_refuse));
 	for (const struct engine_reader *reader = engine->readers; reader; reader = reader->next)
-		for (int question = 0; question < QUESTIONS; question++)
-			for (int reason = 0; reason < DECISIONS; reason++)
-				out->decisions[question][reason] +=
-					atomic_load_explicit(&reader->decisions[question][reason],
-							     memory_order_relaxed);
+		add_counts(reader, out->decisions, out->would_refuse);
 	(void)pthread_mutex_unlock(&engine->readers_lock);
 }

@@ -15,6 +15,7 @@
 
 #include "base/client_address.h"
 #include "base/trouble.h"
+#include "limit/address_table.h"
 #include "limit/cell.h"
 #include "limit/limits.h"
 #include "limit/settings.h"
@@ -68,6 +69,8 @@ struct engine_options {
 	void *tenant_memory;
 	size_t tenant_slots;
 	struct siphash_key secret; /* of that memory; not looked at without it */
+	/* The same for clients: IP_SETS sets, which programs may read to shed. */
+	struct address_memory client_memory;
 	const char *database;	   /* of overrides and audit; NULL: kept in memory only, no audit */
 	void (*warn)(const char *message, void *data); /* of rows that cannot be read */
 	void *data;
@@ -168,6 +171,10 @@ void engine_discard(struct engine_prepared *prepared);
 /* Both at once. */
 int engine_reload(struct engine *engine, const struct settings *settings, struct trouble *trouble);
 
+/* Clients' buckets, and the node's, in other memory from now on, with every debt. The old is touched
+ * no more: the caller's is the caller's again. */
+void engine_move_clients(struct engine *engine, const struct address_memory *to);
+
 /* ---- upkeep: to be called every ENGINE_TICK_MS, by one thread */
 
 enum { ENGINE_TICK_MS = 100 };
@@ -189,6 +196,8 @@ const char *engine_question_word(enum engine_question question);
 
 struct engine_numbers {
 	uint64_t decisions[QUESTIONS][DECISIONS];
+	/* By limits in a dry run, of QUESTION_PREREAD: DECISION_IP and DECISION_NODE. */
+	uint64_t would_refuse[DECISIONS];
 	uint64_t swept;
 	size_t tenants, tenant_room;
 	size_t sources, source_room;

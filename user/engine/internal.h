@@ -3,8 +3,8 @@
  * What the files of the engine share.
  *
  * Who may change what: `limits` and `edge` are snapshots, exchanged whole under `change` and read
- * through each reader's own reference. The buckets, the table of clients, leases and cells guard
- * themselves. `node_tat` moves by compare-and-swap. `change` is held from looking at what is in
+ * through each reader's own reference. The buckets, the table of clients (with the node's bucket),
+ * leases and cells guard themselves. `change` is held from looking at what is in
  * force to having put another in force, so that two changes never work from the same "before"; it is
  * taken before any lock of the parts, never the other way round.
  */
@@ -23,7 +23,6 @@
 
 enum {
 	ENGINE_SOURCES = 16384,	      /* slots */
-	ENGINE_CLIENT_SETS = 1 << 17, /* 8 MiB */
 	ENGINE_CELLS = 1 << 20,
 	ENGINE_CELL_BYTES = 256 << 20,
 	ENGINE_LEASES = 1 << 18,
@@ -39,6 +38,8 @@ struct edge {
 	struct gcra_limit node;	  /* BUCKET_WHOLE */
 	struct gcra_limit source; /* BUCKET_WHOLE_BYTES */
 	uint32_t ipv6_prefix;
+	bool is_dry[DECISIONS]; /* of DECISION_IP and DECISION_NODE */
+	uint64_t hooks_digest;	/* of client and node: limit/hook_limits.h */
 	size_t trusted_count;
 	struct address_prefix trusted[];
 };
@@ -54,10 +55,10 @@ struct engine {
 	struct cell_table *cells;
 	struct leases *leases;
 	struct override_store *store; /* NULL: none */
-	_Atomic uint64_t node_tat;    /* 0: never charged */
 	void *tenant_memory;	      /* NULL: the caller's */
 	void *source_memory;
-	struct bucket_set *client_memory;
+	struct bucket_set *client_memory; /* NULL: the caller's, as tenant_memory */
+	struct hooks own_hooks;		  /* beside client_memory */
 	size_t tenant_room;
 	void (*warn)(const char *message, void *data);
 	void *warn_data;
@@ -65,6 +66,8 @@ struct engine {
 	pthread_mutex_t readers_lock;
 	struct engine_reader *readers;
 	uint64_t gone[QUESTIONS][DECISIONS]; /* counted by readers that were freed */
+	uint64_t gone_would_refuse[DECISIONS];
+	unsigned next_stripe;
 
 	unsigned tick;
 	/* Under change. */
@@ -78,12 +81,17 @@ struct engine_reader {
 	struct engine_reader *next;
 	struct limits *limits;
 	struct edge *edge;
-	_Atomic uint64_t decisions[QUESTIONS][DECISIONS]; /* written by its thread only */
+	unsigned stripe; /* of the table of clients */
+	/* Written by its thread only. */
+	_Atomic uint64_t decisions[QUESTIONS][DECISIONS], would_refuse[DECISIONS];
 };
 
 /* The reader's references, brought up to date. */
 const struct limits *reader_limits(struct engine_reader *reader);
 const struct edge *reader_edge(struct engine_reader *reader);
+
+/* One more. By the reader's thread, so it need not be one indivisible addition. */
+void reader_count(_Atomic uint64_t *count);
 
 /* Count a decision and give it. */
 void reader_answer(struct engine_reader *reader, enum engine_question question,
@@ -98,6 +106,9 @@ int64_t decision_remaining(uint64_t remaining);
 int64_t wall_clock_ms(void);
 /* A tick late at most and five times as fast: enough to see that an override has ended. */
 int64_t wall_clock_coarse_ms(void);
+
+/* Give back the memory of the engine's own that clients lay in. */
+void clients_unmap(struct engine *engine);
 
 /* edge.c */
 int edge_new(const struct settings *settings, struct edge **out, struct trouble *trouble);

@@ -35,6 +35,22 @@ static void write_decisions(const struct engine_numbers *numbers, struct exposit
 		}
 }
 
+static void write_would_refuse(const struct engine_numbers *numbers, struct exposition *out)
+{
+	static const enum decision_reason reasons[] = { DECISION_IP, DECISION_NODE };
+
+	exposition_family(out, EXPOSITION_COUNTER, "sluice_decisions_would_refuse_total",
+			  "Refusals of limits in a dry run: counted, and the question let pass.");
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+		const struct exposition_label labels[] = {
+			label("question", engine_question_word(QUESTION_PREREAD)),
+			label("reason", decision_word(reasons[i])),
+		};
+
+		exposition_count(out, labels, 2, numbers->would_refuse[reasons[i]]);
+	}
+}
+
 static void write_tables(const struct engine_numbers *numbers, struct exposition *out)
 {
 	const struct {
@@ -83,6 +99,7 @@ void metrics_write(struct engine *engine, const char *version, int64_t started_a
 	engine_numbers(engine, &numbers);
 	write_process(version, started_at_ms, out);
 	write_decisions(&numbers, out);
+	write_would_refuse(&numbers, out);
 	write_tables(&numbers, out);
 	write_changes(&numbers, out);
 }

@@ -363,4 +363,9 @@ void resp_commands_info(void *context, const char *section, FILE *out)
 				fprintf(out, "%s_%s:%llu\r\n", engine_question_word(question),
 					decision_word(reason),
 					(unsigned long long)numbers.decisions[question][reason]);
+	for (int reason = 0; reason < DECISIONS; reason++)
+		if (numbers.would_refuse[reason])
+			fprintf(out, "%s_would_refuse_%s:%llu\r\n",
+				engine_question_word(QUESTION_PREREAD), decision_word(reason),
+				(unsigned long long)numbers.would_refuse[reason]);
 }
