@@ -8,6 +8,7 @@
 
 #include "daemon/probes.h"
 #include "dataplane/attach.h"
+#include "dataplane/hooks.h"
 #include "dataplane/pins.h"
 #include "dataplane/tenants.h"
 #include "engine/engine.h"
@@ -33,6 +34,9 @@ struct service {
 	} started;
 	struct sockets sockets;
 	struct tenant_map tenants; /* zero: memory of the engine's own */
+	struct hook_maps hooks;	  /* zero: the same */
+	int hooks_failed;	  /* of the last look for them: -errno or 0 */
+	unsigned hooks_ticks;	  /* since the start */
 	struct engine *engine;
 	struct probes probes;
 	bool has_probes;
@@ -56,5 +60,14 @@ int plane_open(struct service *service, const struct settings *settings, struct 
 int plane_apply(struct service *service, const struct settings *settings,
 		int (*the_rest)(void *data, struct trouble *trouble), void *data,
 		struct trouble *trouble);
+
+/* shedding.c: the memory of clients' buckets, which the kernel's programs look at. */
+
+/* Before the engine is made: what an earlier daemon has left. */
+void shedding_begin(struct service *service);
+/* At each tick: into other maps, if others are pinned. */
+void shedding_follow(struct service *service);
+/* When the engine is no more. */
+void shedding_end(struct service *service);
 
 #endif

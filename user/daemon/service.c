@@ -102,7 +102,7 @@ static void endpoint_text(const struct setting_endpoint *endpoint, char text[END
 static int start_engine(struct service *service, const struct settings *settings,
 			const char *database, struct trouble *trouble)
 {
-	const struct engine_options options = {
+	struct engine_options options = {
 		.settings = settings,
 		.tenant_memory = service->tenants.slots,
 		.tenant_slots = service->tenants.count,
@@ -111,6 +111,8 @@ static int start_engine(struct service *service, const struct settings *settings
 		.warn = warn,
 	};
 
+	shedding_begin(service);
+	options.client_memory = (struct address_memory){ service->hooks.sets, service->hooks.hooks };
 	return engine_new(&options, &service->engine, trouble);
 }
 
@@ -306,6 +308,7 @@ int service_start(const struct service_options *options, struct service **out,
 void service_tick(struct service *service)
 {
 	engine_tick(service->engine);
+	shedding_follow(service);
 }
 
 void service_stop(struct service *service)
@@ -322,6 +325,7 @@ void service_stop(struct service *service)
 	if (service->has_probes)
 		probes_done(&service->probes);
 	engine_free(service->engine);
+	shedding_end(service);
 	tenant_map_close(&service->tenants);
 	tokens_done(&service->tokens);
 	if (service->state_fd >= 0)
