@@ -36,7 +36,9 @@ _sluice_value() {
 	--confirm) _sluice_words 10s 30s 60s ;;
 	-i | --interval) _sluice_words 1s 5s 10s ;;
 	--ttl) _sluice_words 10m 1h 1d 7d ;;
-	-n | --count | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
+	--proto) _sluice_words tcp udp icmp ;;
+	--iface) _sluice_words "$(_sluice_interfaces)" ;;
+	-n | --count | --port | --size | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
 		--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --tenant)
 		COMPREPLY=()
 		;;
@@ -54,7 +56,15 @@ _sluice_options() {
 	stats) _sluice_words --interval --prometheus "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;
 	monitor) _sluice_words --count "$all" ;;
-	ip) _sluice_words --connections --packets --bytes --ttl "$all" ;;
+	ip)
+		case $2 in
+		explain) _sluice_words --port --proto --iface --size "$all" ;;
+		limit) _sluice_words --connections --packets --bytes --ttl "$all" ;;
+		exempt | deny) _sluice_words --ttl "$all" ;;
+		'') _sluice_words --connections --packets --bytes --ttl --port --proto --iface --size "$all" ;;
+		*) _sluice_words "$all" ;;
+		esac
+		;;
 	tenant)
 		case $2 in
 		set) _sluice_words "$limit" --max-queue-bytes --unlimited --ttl --keep-debt "$all" ;;
@@ -74,7 +84,7 @@ _sluice_argument() {
 	case $1 in
 	'') _sluice_words attach detach status stats top monitor ip tenant audit reload config ;;
 	attach | detach) _sluice_words "$(_sluice_interfaces)" ;;
-	ip) [ "$3" != 0 ] || _sluice_words show reset exempt deny limit clear list ;;
+	ip) [ "$3" != 0 ] || _sluice_words show explain reset exempt deny limit clear list ;;
 	tenant) [ "$3" != 0 ] || _sluice_words list show set unset hit ;;
 	config)
 		[ "$3" != 0 ] || _sluice_words check
@@ -102,7 +112,7 @@ _sluice() {
 		-c | --config | --bpffs | --socket | --mode | --confirm | -i | --interval | -n | --count | \
 			--connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
 			--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --ttl | \
-			--tenant)
+			--tenant | --port | --proto | --iface | --size)
 			[ "${COMP_WORDS[at + 1]}" != = ] || at=$((at + 1))
 			at=$((at + 1))
 			;;

@@ -215,5 +215,6 @@ int main(void)
 
 	return cmocka_run_group_tests_name("ends, xdp", tests, harness_open_xdp, harness_close) +
 	       cmocka_run_group_tests_name("ends, xdp.frags", tests, harness_open_frags,
-					   harness_close);
+					   harness_close) +
+	       cmocka_run_group_tests_name("ends, tc", tests, harness_open_tc, harness_close);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/ip_explain.h"
 #include "cli/ip_rules.h"
 #include "cli/ip_show.h"
 
@@ -15,7 +16,11 @@ const struct option_row ip_options[] = {
 	[METER_CONNECTIONS] = { "connections", 0, "RATE:BURST", "with limit: connections a second" },
 	[METER_PACKETS] = { "packets", 0, "RATE:BURST", "with limit: packets a second" },
 	[METER_BYTES] = { "bytes", 0, "RATE:BURST", "with limit: bytes a second, as 10MB:20MB" },
-	[IP_TTL] = { "ttl", 0, "DURATION", "with exempt, deny, limit: how long it lasts, as 10m" },
+	[RULE_TTL] = { "ttl", 0, "DURATION", "with exempt, deny, limit: how long it lasts, as 10m" },
+	[EXPLAIN_PORT] = { "port", 0, "PORT", "with explain: the port it comes to" },
+	[EXPLAIN_PROTOCOL] = { "proto", 0, "PROTOCOL", "with explain: tcp, udp or icmp (tcp)" },
+	[EXPLAIN_INTERFACE] = { "iface", 0, "IFACE", "with explain: the interface it comes in on" },
+	[EXPLAIN_SIZE] = { "size", 0, "SIZE", "with explain: bytes of the packet, from the IP header on" },
 	{},
 };
 
@@ -113,6 +118,8 @@ static int run_ip(struct cli *cli, int argc, char **argv)
 		return ip_list(cli);
 	if (argc != 2)
 		return misused(&command_ip, "say what to do, and with which address or prefix");
+	if (!strcmp(argv[0], "explain"))
+		return ip_explain(cli, argv[1]);
 	if (!strcmp(argv[0], "show") || !strcmp(argv[0], "reset"))
 		return run_on_address(cli, argv[0], argv[1]);
 	for (size_t at = 0; at < sizeof(rules) / sizeof(rules[0]); at++)
@@ -123,7 +130,7 @@ static int run_ip(struct cli *cli, int argc, char **argv)
 
 const struct command command_ip = {
 	.name = "ip",
-	.arguments = "show|reset ADDRESS | exempt|deny|limit|clear PREFIX | list",
+	.arguments = "show|explain|reset ADDRESS | exempt|deny|limit|clear PREFIX | list",
 	.summary = "one address's buckets; rules for prefixes, given by hand",
 	.options = ip_options,
 	.run = run_ip,

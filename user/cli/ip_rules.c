@@ -188,7 +188,7 @@ static int set_rule(struct cli *cli, const struct prefix_key *key, const struct 
  */
 static int check_options(const struct cli *cli, enum prefix_action action)
 {
-	if (action == PREFIX_NONE && cli->values[IP_TTL])
+	if (action == PREFIX_NONE && cli->values[RULE_TTL])
 		return misused(&command_ip, "clear takes no --ttl: it takes the rule back now");
 	for (int meter = 0; action != PREFIX_LIMIT && meter < METERS; meter++)
 		if (cli->values[meter])
@@ -205,8 +205,8 @@ int ip_rule(struct cli *cli, enum prefix_action action, const struct prefix_key 
 
 	if (!code && action == PREFIX_LIMIT)
 		code = read_limits(cli, &rule);
-	if (!code && cli->values[IP_TTL])
-		code = read_ttl(cli->values[IP_TTL], now_ns, &rule);
+	if (!code && cli->values[RULE_TTL])
+		code = read_ttl(cli->values[RULE_TTL], now_ns, &rule);
 	return code ? code : set_rule(cli, key, &rule, now_ns);
 }
 

@@ -22,8 +22,7 @@ const char *action_name(enum prefix_action action)
 	return actions[action <= PREFIX_LIMIT ? action : PREFIX_NONE];
 }
 
-/* The prefix as it was given: the address with the bits beyond its length cleared. */
-static void rule_prefix(const union address *address, uint32_t bits, char text[PREFIX_TEXT_MAX])
+void rule_prefix_text(const union address *address, uint32_t bits, char text[PREFIX_TEXT_MAX])
 {
 	union address prefix = *address;
 
@@ -69,14 +68,14 @@ json_t *address_json(const struct pins *pins, const union address *address,
 			 state->set_is_full, "bpftool", command, "meters", meters);
 	format_address(address, key);
 	json_object_set_new(root, "address", json_string(key));
-	rule_prefix(address, state->found.bits, text);
+	rule_prefix_text(address, state->found.bits, text);
 	json_object_set_new(root, "ends_in_s", rule_left_json(&state->found.rule, now_ns));
 	json_object_set_new(root, "prefix",
 			    state->found.rule.action == PREFIX_NONE ? json_null() : json_string(text));
 	return root;
 }
 
-static void print_rule(const union address *address, const struct address_state *state,
+void address_print_rule(const union address *address, const struct address_state *state,
 		       uint64_t now_ns)
 {
 	char address_text[ADDRESS_TEXT_MAX], key[ADDRESS_TEXT_MAX], prefix[PREFIX_TEXT_MAX];
@@ -84,7 +83,7 @@ static void print_rule(const union address *address, const struct address_state 
 
 	format_address(address, address_text);
 	format_address(&state->key, key);
-	rule_prefix(address, state->found.bits, prefix);
+	rule_prefix_text(address, state->found.bits, prefix);
 	rule_left_text(&state->found.rule, now_ns, left);
 	printf("%s (counts as %s): ", address_text, key);
 	if (state->found.rule.action == PREFIX_NONE)
@@ -100,7 +99,7 @@ void address_print(const struct pins *pins, const union address *address,
 {
 	char limit[LIMIT_TEXT_MAX], wait[DURATION_TEXT_MAX], command[PATH_MAX + 96];
 
-	print_rule(address, state, now_ns);
+	address_print_rule(address, state, now_ns);
 	printf("%-12s %-30s %12s %12s %14s\n", "meter", "limit", "debt", "admits now", "full again in");
 	for (int at = 0; at < METERS; at++) {
 		const struct address_meter *meter = &state->meters[at];

@@ -5,10 +5,18 @@
 
 #include <jansson.h>
 
+#include "base/parse.h"
 #include "dataplane/address.h"
 #include "dataplane/pins.h"
 
 const char *action_name(enum prefix_action action);
+
+/* The prefix as it was given: the address with the bits beyond its length cleared. */
+void rule_prefix_text(const union address *address, uint32_t bits, char text[PREFIX_TEXT_MAX]);
+
+/* The line that says which rule decides. */
+void address_print_rule(const union address *address, const struct address_state *state,
+			uint64_t now_ns);
 
 void address_print(const struct pins *pins, const union address *address,
 		   const struct address_state *state, uint64_t now_ns);

@@ -18,13 +18,18 @@ static void look_at_rules(const struct maps *maps, const struct config_slot *slo
 			  const union address *address, uint64_t now_ns, struct address_state *out)
 {
 	const struct gcra_limit *limits = slot->ip;
+	uint32_t dry = slot->dry_ip;
 
 	if (maps_rule_find(maps, address, now_ns, &out->found))
 		out->found = (struct rule_found){};
-	else if (out->found.rule.action == PREFIX_LIMIT)
+	if (out->found.rule.action == PREFIX_LIMIT) {
 		limits = out->found.rule.limit;
-	for (int meter = 0; meter < METERS; meter++)
+		dry = out->found.rule.dry;
+	}
+	for (int meter = 0; meter < METERS; meter++) {
 		out->meters[meter].limit = limits[meter];
+		out->meters[meter].is_dry = dry & 1u << meter;
+	}
 }
 
 static void look_at_word(const struct bucket_set *set, uint32_t tag, uint64_t now_ns,

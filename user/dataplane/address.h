@@ -7,6 +7,7 @@
 
 struct address_meter {
 	struct gcra_limit limit; /* capacity 0: none */
+	bool is_dry;		 /* it only counts what it would refuse */
 	bool has_word;		 /* else its bucket is full, and takes no place */
 	bool is_claimed;	 /* a CPU is just taking the word */
 	uint32_t index;		 /* of the word in the set */
