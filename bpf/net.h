@@ -52,9 +52,10 @@ enum {
 	IPV4_LENGTH_MAX = 0xffff,
 	IPV4_OFFSET_MASK = 0x1fff,
 	IPV4_MORE_FRAGMENTS = 0x2000,
+	IPV6_PAYLOAD_MAX = 0xffff,
+	JUMBO_HEADER_BYTES = 8, /* the hop-by-hop header with such a length */
 	IPV6_OFFSET_MASK = 0xfff8,
 	IPV6_MORE_FRAGMENTS = 1,
-	TCP_OFFSET_AT = 12,  /* the byte that begins with the header's length, in words */
 	TCP_FLAG_SYN = 0x02, /* in the fourteenth byte */
 	TCP_FLAG_ACK = 0x10,
 	QUIC_LONG_HEADER = 0x80,

@@ -6,8 +6,8 @@
  * length that the IP header declares, whichever is shorter. Loops have named bounds. What cannot be
  * read is PARSED_NOT: the packet passes, is counted, and the kernel's stack judges it. But a packet
  * whose IP header is sound, and which only hides its port (a later fragment, a first fragment cut
- * inside the TCP header, more extension headers than we walk), is PACKET_PORTLESS and is charged:
- * else hiding would be a way around every limit.
+ * inside the TCP header, more extension headers than we walk or than lie in the frame's first
+ * buffer), is PACKET_PORTLESS and is charged: else hiding would be a way around every limit.
  */
 #ifndef SLUICE_PACKET_H
 #define SLUICE_PACKET_H
@@ -31,6 +31,8 @@ enum packet_flag {
 	PACKET_CONNECTION = 1 << 0, /* opens one: see METER_CONNECTIONS */
 	PACKET_PORTLESS = 1 << 1,   /* has a port that cannot be seen from here */
 	PACKET_CONTROL = 1 << 2,    /* keeps the host on the network: never charged */
+	PACKET_NOT_LINEAR = 1 << 3, /* some header is in the frame, but not where we can read */
+	PACKET_JUMBO = 1 << 4,	    /* its length stands in a header of its own */
 };
 
 enum fragment {
@@ -47,7 +49,7 @@ struct packet {
 	__u32 at;	 /* how far it has been read, from the start of the frame */
 	__u32 left;	 /* how much the IP header declares beyond that */
 	__u16 ip_offset; /* of the IP header in the frame */
-	__u16 transport; /* of the TCP or UDP header; 0: it was not read */
+	__u16 header_bytes; /* of all headers, from IP's to TCP's or UDP's, as far as they are known */
 	__u16 source_port; /* host order; 0 if there is none or it cannot be seen */
 	__u16 destination_port;
 	__u8 protocol; /* enum ip_protocol, after extension headers */
@@ -63,7 +65,8 @@ struct linear {
 };
 
 /*
- * The next bytes, fewer than 2048, or NULL if the frame or the IP packet has fewer.
+ * The next bytes, fewer than 2048, or NULL if the frame or the IP packet has fewer, or, which is
+ * noted, if they lie in another buffer.
  *
  * How far we are is kept in *packet, and read from there each time, for the verifier's sake: it
  * forgets what it knew of a number in memory that a caller lent, so that all ways to a place in a
@@ -79,8 +82,12 @@ SLUICE_INLINE const void *take_bytes(const struct linear *linear, struct packet 
 	bytes &= 2047;
 	offset &= 32767;
 	at = linear->data + offset;
-	if (bytes > packet->left || at + bytes > linear->end)
+	if (bytes > packet->left)
 		return 0;
+	if (at + bytes > linear->end) {
+		packet->flags |= PACKET_NOT_LINEAR;
+		return 0;
+	}
 	*(volatile __u32 *)&packet->at = offset + bytes;
 	packet->left -= bytes;
 	return at;
@@ -125,6 +132,23 @@ SLUICE_INLINE bool is_extension(__u8 protocol)
 	}
 }
 
+/* What is behind here cannot be seen, and may well be what opens a connection. */
+SLUICE_INLINE void hide(struct packet *packet)
+{
+	packet->flags |= PACKET_PORTLESS;
+	if (packet->fragment != FRAGMENT_LATER)
+		packet->flags |= PACKET_CONNECTION;
+}
+
+/* A header that cannot be read: of a packet that is cut or lies; or it is only we who cannot. */
+SLUICE_INLINE enum parsed hidden_or_not(struct packet *packet)
+{
+	if (!(packet->flags & PACKET_NOT_LINEAR))
+		return PARSED_NOT;
+	hide(packet);
+	return PARSED_IP;
+}
+
 /* What follows the first eight bytes: AH counts four-byte words less two, others eight-byte words less
  * one. Written without a subtraction, so that the verifier sees how small it is. */
 SLUICE_INLINE __u32 extension_rest(__u8 protocol, __u8 length)
@@ -140,12 +164,12 @@ SLUICE_INLINE enum parsed take_extension(const struct linear *linear, struct pac
 	__u16 offset;
 
 	if (!header)
-		return PARSED_NOT;
+		return hidden_or_not(packet);
 	*(volatile __u8 *)&packet->protocol = header->next;
 	if (protocol != PROTOCOL_FRAGMENT)
 		return take_bytes(linear, packet, extension_rest(protocol, header->length)) ?
 			       PARSED_IP :
-			       PARSED_NOT;
+			       hidden_or_not(packet);
 	offset = net_u16(header->offset);
 	if (offset & IPV6_OFFSET_MASK)
 		packet->fragment = FRAGMENT_LATER;
@@ -157,14 +181,15 @@ SLUICE_INLINE enum parsed take_extension(const struct linear *linear, struct pac
 SLUICE_INLINE enum parsed take_extensions(const struct linear *linear, struct packet *packet)
 {
 	for (int walked = 0; walked < EXTENSIONS_MAX; walked++) {
-		if (packet->fragment == FRAGMENT_LATER ||
+		if (packet->fragment == FRAGMENT_LATER || packet->flags & PACKET_NOT_LINEAR ||
 		    !is_extension(*(volatile __u8 *)&packet->protocol))
 			return PARSED_IP;
 		if (take_extension(linear, packet) != PARSED_IP)
 			return PARSED_NOT;
 	}
+	/* Nobody has use for so many but to hide what is behind them. */
 	if (is_extension(packet->protocol))
-		packet->flags |= PACKET_PORTLESS;
+		hide(packet);
 	return PARSED_IP;
 }
 
@@ -184,9 +209,6 @@ SLUICE_INLINE enum parsed take_ipv4(const struct linear *linear, struct packet *
 	if (total_bytes < header_bytes || total_bytes > packet->bytes)
 		return PARSED_NOT;
 	packet->left = total_bytes - sizeof(*ip);
-	if (ip->ihl > 5 && !take_bytes(linear, packet, header_bytes - sizeof(*ip)))
-		return PARSED_NOT;
-
 	packet->source.byte[10] = packet->source.byte[11] = 0xff;
 	packet->source.word[3] = ip->saddr;
 	packet->destination.byte[10] = packet->destination.byte[11] = 0xff;
@@ -198,6 +220,8 @@ SLUICE_INLINE enum parsed take_ipv4(const struct linear *linear, struct packet *
 		packet->fragment = FRAGMENT_LATER;
 	else if (offset & IPV4_MORE_FRAGMENTS)
 		packet->fragment = FRAGMENT_FIRST;
+	if (ip->ihl > 5 && !take_bytes(linear, packet, header_bytes - sizeof(*ip)))
+		return hidden_or_not(packet);
 	return PARSED_IP;
 }
 
@@ -211,9 +235,14 @@ SLUICE_INLINE enum parsed take_ipv6(const struct linear *linear, struct packet *
 	payload_bytes = net_u16(ip->payload_len);
 	if (payload_bytes > packet->bytes - sizeof(*ip))
 		return PARSED_NOT;
-	/* A length of 0 before a hop-by-hop header is a jumbogram: its length is the frame's. */
-	if (payload_bytes || ip->nexthdr != PROTOCOL_HOP_BY_HOP)
+	/* A length of 0 is that of a jumbogram, if a hop-by-hop header follows or if it is of segments
+	 * that were put together (BIG TCP, the younger kind): its length is the frame's. */
+	if (payload_bytes)
 		packet->left = payload_bytes;
+	else if (ip->nexthdr != PROTOCOL_HOP_BY_HOP && packet->left <= IPV6_PAYLOAD_MAX)
+		packet->left = 0;
+	else if (ip->nexthdr == PROTOCOL_HOP_BY_HOP && packet->left > IPV6_PAYLOAD_MAX)
+		packet->flags |= PACKET_JUMBO;
 
 	__builtin_memcpy(&packet->source, &ip->saddr, sizeof(packet->source));
 	__builtin_memcpy(&packet->destination, &ip->daddr, sizeof(packet->destination));
@@ -228,12 +257,12 @@ SLUICE_INLINE enum parsed take_tcp(const struct linear *linear, struct packet *p
 
 	if (!tcp) {
 		if (packet->fragment == FRAGMENT_NONE)
-			return PARSED_NOT;
+			return hidden_or_not(packet);
 		/* Nobody cuts a TCP header but to hide its flags. */
 		packet->flags |= PACKET_PORTLESS | PACKET_CONNECTION;
 		return PARSED_IP;
 	}
-	packet->transport = packet->at - sizeof(*tcp);
+	packet->header_bytes += tcp->offset / 16 * 4;
 	packet->source_port = net_u16(tcp->source);
 	packet->destination_port = net_u16(tcp->destination);
 	if ((tcp->flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == TCP_FLAG_SYN)
@@ -263,11 +292,11 @@ SLUICE_INLINE enum parsed take_udp(const struct linear *linear, struct packet *p
 
 	if (!udp) {
 		if (packet->fragment == FRAGMENT_NONE)
-			return PARSED_NOT;
+			return hidden_or_not(packet);
 		packet->flags |= PACKET_PORTLESS;
 		return PARSED_IP;
 	}
-	packet->transport = packet->at - sizeof(*udp);
+	packet->header_bytes += sizeof(*udp);
 	packet->source_port = net_u16(udp->source);
 	packet->destination_port = net_u16(udp->dest);
 	if (is_dhcp(packet)) {
@@ -286,7 +315,7 @@ SLUICE_INLINE enum parsed take_icmpv6(const struct linear *linear, struct packet
 	const __u8 *type = take_bytes(linear, packet, 1);
 
 	if (!type)
-		return PARSED_NOT;
+		return hidden_or_not(packet);
 	if (*type >= NDP_TYPE_FIRST && *type <= NDP_TYPE_LAST &&
 	    packet->hop_limit == NDP_HOP_LIMIT && !address_is_v4(&packet->source))
 		packet->flags |= PACKET_CONTROL;
@@ -337,6 +366,7 @@ SLUICE_INLINE enum parsed packet_parse(const void *data, const void *data_end, _
 		return type ? PARSED_OTHER : PARSED_NOT;
 	if (parsed != PARSED_IP)
 		return parsed;
+	packet->header_bytes = packet->at - packet->ip_offset;
 	return take_transport(&linear, packet);
 }
 

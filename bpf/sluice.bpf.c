@@ -14,11 +14,13 @@
 #include "packet.h"
 #include "police.h"
 #include "report.h"
+#include "segments.h"
 #include "shed.h"
 #include "sweep.h"
 
 enum {
-	PULL_BYTES = 512, /* of headers that do not lie in the linear part */
+	PULL_BYTES_FEW = 64, /* of what does not lie in the linear part */
+	PULL_BYTES = 16384,  /* near all headers that are walked */
 	TC_ACT_UNSPEC = -1,
 	TC_ACT_SHOT = 2,
 };
@@ -219,31 +221,6 @@ int sluice_frags(struct xdp_md *context)
 	return handle(context, bpf_xdp_get_buff_len(context));
 }
 
-/*
- * A buffer may stand for many packets that were put together on the way here: it is charged for each
- * of them, and for the headers that each had.
- */
-SLUICE_INLINE void count_segments(struct __sk_buff *context, struct packet *packet)
-{
-	__u32 payload_each = context->gso_size, segments = context->gso_segs;
-	__u32 headers = packet->transport - packet->ip_offset;
-	__u8 offset;
-
-	if (!payload_each || !packet->transport)
-		return;
-	if (packet->protocol == PROTOCOL_UDP)
-		headers += sizeof(struct udphdr);
-	else if (!bpf_skb_load_bytes(context, packet->transport + TCP_OFFSET_AT, &offset, 1))
-		headers += offset / 16 * 4;
-	/* Who hands over what it got from a guest does not know how many. */
-	if (!segments && packet->bytes > headers)
-		segments = (packet->bytes - headers + payload_each - 1) / payload_each;
-	if (segments < 2)
-		return;
-	packet->segments = segments;
-	packet->bytes += (segments - 1) * headers;
-}
-
 /* Under tcx and under clsact alike, who does not refuse lets the next one judge. */
 SEC("tc")
 int sluice_tc(struct __sk_buff *context)
@@ -253,17 +230,20 @@ int sluice_tc(struct __sk_buff *context)
 	int parsed = tc_parse(context, &packet);
 	bool refused, tell;
 
-	/* Drivers leave what they like in fragments, the headers too. */
-	if (parsed == PARSED_NOT && context->data_end - context->data < context->len) {
-		__u32 wanted = context->len < PULL_BYTES ? context->len : PULL_BYTES;
+	/* Drivers leave what they like in fragments, the headers too. Of most only the first bytes
+	 * behind UDP's are missed. */
+	if (packet.flags & PACKET_NOT_LINEAR) {
+		__u32 wanted = packet.at + PULL_BYTES_FEW;
 
-		if (!bpf_skb_pull_data(context, wanted)) {
+		if (parsed != PARSED_IP || packet.flags & PACKET_PORTLESS)
+			wanted = PULL_BYTES;
+		if (!bpf_skb_pull_data(context, context->len < wanted ? context->len : wanted)) {
 			__builtin_memset(&packet, 0, sizeof(packet));
 			parsed = tc_parse(context, &packet);
 		}
 	}
 	if (parsed == PARSED_IP) {
-		count_segments(context, &packet);
+		segments_count(&packet, context->gso_size, context->gso_segs);
 		judge(&packet, &judgement);
 	}
 	refused = settle(parsed, &packet, &judgement, context->ifindex, &tell);

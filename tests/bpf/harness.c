@@ -160,6 +160,7 @@ int harness_reset(void **state)
 	harness->config->coarse_lag_ns = HARNESS_LAG_NS;
 	harness->config->secret = secret;
 	harness->generation = 0;
+	clear_per_cpu(harness, skeleton->maps.ip_refusals, 1);
 	clear_per_cpu(harness, skeleton->maps.node_slices, 1);
 	clear_per_cpu(harness, skeleton->maps.report_state, 1);
 	clear_per_cpu(harness, skeleton->maps.counters, REASONS);

@@ -334,6 +334,42 @@ static void whatever_is_stacked_is_found_again(void **state)
 	}
 }
 
+/* ---- frames in several buffers, of which the program sees the first */
+
+/* So many bytes of options that the TCP header lies in the second buffer. */
+static void build_deep(struct frame *frame, uint8_t headers)
+{
+	struct ip_fields ip = { .source = address_of("2001:db8::1"), .hop_limit = 64 };
+
+	ip.destination = address_of("2001:db8::9");
+	frame_begin(frame);
+	frame_ip(frame, &ip);
+	for (int header = 0; header < headers; header++)
+		frame_extension(frame, 60, 255);
+	frame_tcp(frame, SOURCE_PORT, 443, TCP_SYN);
+	frame_payload(frame, 100);
+	frame_end(frame);
+}
+
+/* Nor can one get around a limit on connections by more headers than are walked. */
+static void what_lies_beyond_the_first_buffer_is_charged_as_if_it_opened_a_connection(void **state)
+{
+	static struct frame frame;
+	struct harness *harness = *state;
+	struct settings settings = harness_settings();
+
+	settings.protect.all = false;
+	protect_port(&settings, 443);
+	settings.ip[METER_CONNECTIONS] = RATE_LIMIT(0.001, 1);
+	for (uint8_t headers = 0; headers <= 9; headers++) {
+		harness_reset(state);
+		harness_apply(harness, &settings);
+		build_deep(&frame, headers);
+		assert_int_equal(harness_frame(harness, &frame).reason, REASON_ADMITTED);
+		assert_int_equal(harness_frame(harness, &frame).reason, REASON_IP_CONNECTIONS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,9 +383,16 @@ int main(void)
 				       harness_reset),
 		cmocka_unit_test_setup(whatever_is_stacked_is_found_again, harness_reset),
 	};
+	const struct CMUnitTest frags[] = {
+		cmocka_unit_test_setup(
+			what_lies_beyond_the_first_buffer_is_charged_as_if_it_opened_a_connection,
+			harness_reset),
+	};
 
 	return cmocka_run_group_tests_name("packets, xdp", tests, harness_open_xdp, harness_close) +
 	       cmocka_run_group_tests_name("packets, xdp.frags", tests, harness_open_frags,
+					   harness_close) +
+	       cmocka_run_group_tests_name("packets in several buffers", frags, harness_open_frags,
 					   harness_close) +
 	       cmocka_run_group_tests_name("packets, tc", tests, harness_open_tc, harness_close);
 }

@@ -257,7 +257,7 @@ static const struct packet_row packet_rows[] = {
 	  EXT("3c") EXT("3c") EXT("3c") EXT("06") TCP("02"), IS_TCP, .bytes = 124, SYN, V6_KEY },
 	{ "nine extension headers", MACS V6("005c", "00") EXT("3c") EXT("3c") EXT("3c") EXT("3c")
 	  EXT("3c") EXT("3c") EXT("3c") EXT("3c") EXT("06") TCP("02"), PARSED_IP, .bytes = 132,
-	  .protocol = 60, .flags = PACKET_PORTLESS, V6_KEY },
+	  .protocol = 60, .flags = PACKET_PORTLESS | PACKET_CONNECTION, V6_KEY },
 	{ "extension header longer than the packet", MACS V6("001c", "3c") "06ff 000000000000"
 	  TCP("02"), PARSED_NOT, .bytes = 68 },
 	{ "extension header longer than the length in the IP header",
