@@ -64,7 +64,7 @@ make_flooded() {
 	await 10 grep -q ready "$work/serve" || give_up "no server"
 }
 
-# address_limits [RATE BURST], node_limits: what the two kinds of flood are held to. The honest client has limits
+# address_limits, node_limits [RATE BURST]: what the two kinds of flood are held to. The honest client has limits
 # that no client can reach that waits for its answers.
 address_limits() {
 	cat <<- END
@@ -82,7 +82,7 @@ node_limits() {
 		protect: [tcp/443]
 		exempt: [192.0.2.1/32]
 		rate_limits:
-		  node: {packets: {rate: $node_rate, burst: $node_burst}}
+		  node: {packets: {rate: ${1:-$node_rate}, burst: ${2:-$node_burst}}}
 	END
 }
 
@@ -98,7 +98,10 @@ uptime_s() {
 	echo "$up"
 }
 
+# To be called before start_floods: it begins to count anew.
 start_honest() {
+	quietly_in server nft reset counters > /dev/null
+	quietly_in client nft reset counters > /dev/null
 	start client requests.py 192.0.2.2 443 > "$work/honest"
 	honest=$!
 }
@@ -125,8 +128,6 @@ check_honest() {
 start_floods() {
 	local kind=(--kind ack --seconds 60 --json)
 
-	quietly_in server nft reset counters > /dev/null
-	quietly_in client nft reset counters > /dev/null
 	floods_began=$(uptime_s)
 	if [ "$1" = one ]; then
 		start client flood --dev c0 --source 198.18.0.1 "${kind[@]}" > "$work/flood_0"
