@@ -96,7 +96,7 @@ static void drop(struct cell_shard *shard, struct cell **link)
 	struct cell *cell = *link;
 
 	*link = cell->next;
-	shard->count--;
+	__atomic_store_n(&shard->count, shard->count - 1, __ATOMIC_RELAXED); /* read without the lock */
 	shard->bytes -= sizeof(*cell) + cell->key_bytes;
 	free(cell);
 }
@@ -142,7 +142,7 @@ static int add(struct cell_table *table, struct cell_shard *shard, struct cell *
 	memcpy(cell->key, key, like->key_bytes);
 	cell->next = *link;
 	*link = cell;
-	shard->count++;
+	__atomic_store_n(&shard->count, shard->count + 1, __ATOMIC_RELAXED);
 	shard->bytes += bytes;
 	return 0;
 }
