@@ -235,6 +235,91 @@ static void a_reload_changes_what_is_asked(void **state)
 	world_end(&world);
 }
 
+static void a_limit_in_a_dry_run_lets_pass_and_counts(void **state)
+{
+	struct engine_numbers numbers;
+	struct world world;
+
+	(void)state;
+	world_make(&world, "rate_limits:\n"
+			   "  per_ip: {hooks: {rate: 0.1, burst: 2, dry_run: true}}\n"
+			   "  node: {hooks: {rate: 0.1, burst: 3}}\n"
+			   "  sources: {default: {bytes_per_second: 1000}}\n");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(preread(&world, "192.0.2.1", "hook", 100), DECISION_OK);
+	/* What comes after it is asked, and answers. */
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", 100), DECISION_NODE);
+	assert_int_equal(spend_source(&world, "hook"), 700);
+	engine_numbers(world.engine, &numbers);
+	assert_int_equal(numbers.would_refuse[DECISION_IP], 2);
+	assert_int_equal(numbers.would_refuse[DECISION_NODE], 0);
+	assert_int_equal(numbers.decisions[QUESTION_PREREAD][DECISION_OK], 3);
+	assert_int_equal(numbers.decisions[QUESTION_PREREAD][DECISION_NODE], 1);
+	assert_int_equal(reload_with(&world, "rate_limits:\n"
+					     "  per_ip: {hooks: {rate: 0.1, burst: 2}}\n"
+					     "  node: {hooks: {rate: 0.1, burst: 3, dry_run: true}}\n"),
+			 0);
+	/* It was not charged for what it would have refused: two are owed, and one comes back. */
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_IP);
+	pass_ns(10ULL * NS_IN_S);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_OK);
+	assert_int_equal(preread(&world, "192.0.2.2", "hook", -1), DECISION_OK);
+	engine_reader_free(world.reader);
+	world.reader = NULL;
+	engine_numbers(world.engine, &numbers);
+	assert_int_equal(numbers.would_refuse[DECISION_IP], 2);
+	assert_int_equal(numbers.would_refuse[DECISION_NODE], 1);
+	world_end(&world);
+}
+
+static struct address_memory new_memory(void)
+{
+	struct address_memory memory = {
+		.sets = aligned_alloc(64, IP_SETS * sizeof(struct bucket_set)),
+		.hooks = calloc(1, sizeof(struct hooks)),
+	};
+
+	assert_non_null(memory.sets);
+	assert_non_null(memory.hooks);
+	memset(memory.sets, 0, IP_SETS * sizeof(struct bucket_set));
+	return memory;
+}
+
+static void debts_move_with_the_memory_and_outlive_the_engine_there(void **state)
+{
+	struct address_memory first = new_memory(), second = new_memory();
+	struct engine_options options = { .client_memory = second };
+	struct trouble trouble;
+	struct world world;
+	uint64_t digest;
+
+	(void)state;
+	world_make(&world, yaml);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_OK);
+	engine_move_clients(world.engine, &first);
+	digest = first.hooks->limits_digest;
+	assert_true(digest != 0);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_OK);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_IP);
+	engine_move_clients(world.engine, &second);
+	assert_true(first.hooks->limits_digest == 0 && second.hooks->limits_digest == digest);
+	free(first.sets);
+	free(first.hooks);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_IP);
+	assert_true(second.hooks->refusing_until_ns == fixed_now_ns + 10ULL * NS_IN_S);
+	assert_int_equal(reload_with(&world, "rate_limits: {per_ip: {rate: 0.1, burst: 3}}\n"), 0);
+	assert_true(second.hooks->limits_digest != 0 && second.hooks->limits_digest != digest);
+	world_stop(&world);
+	options.settings = world.settings;
+	assert_int_equal(engine_new(&options, &world.engine, &trouble), 0);
+	assert_int_equal(engine_reader_new(world.engine, &world.reader), 0);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_OK);
+	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_IP);
+	world_end(&world);
+	free(second.sets);
+	free(second.hooks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +332,8 @@ int main(void)
 		cmocka_unit_test(addresses_of_one_ipv6_network_are_one),
 		cmocka_unit_test(waits_are_exact_for_address_and_node),
 		cmocka_unit_test(a_reload_changes_what_is_asked),
+		cmocka_unit_test(a_limit_in_a_dry_run_lets_pass_and_counts),
+		cmocka_unit_test(debts_move_with_the_memory_and_outlive_the_engine_there),
 	};
 
 	return cmocka_run_group_tests_name("engine, pre-read", tests, NULL, NULL);
