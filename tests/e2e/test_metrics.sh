@@ -95,7 +95,7 @@ names() {
 
 # counts: of packets that the kernel does not send of its own accord
 counts() {
-	grep -E '^sluice_(packet|would).*reason="(admitted|deny|ip_|node_)'
+	grep -E '^sluice_((packet|would).*reason="(admitted|deny|ip_|node_)|interface.*refused)'
 }
 
 # ---- numbers
@@ -121,8 +121,13 @@ numbers() {
 	equal "its program has the number that the kernel gave it" \
 		"$(ip -n "e2e_$$_server" -json link show s0 | jq .[0].xdp.prog.id)" \
 		"$(value 'sluice_interface_program_id{interface="s0"}')"
-	check "its mode is shown" grep -q \
-		'^sluice_interface_info{interface="s0",mode="native",program="sluice_[a-z]*"} 1$' "$page"
+	check "and how it is held is shown" grep -qE \
+		'^sluice_interface_info\{interface="s0",rung="native(_frags)?",program="sluice_[a-z]*"\} 1$' \
+		"$page"
+	equal "its packets are counted" 20 \
+		"$(value 'sluice_interface_packets_total{interface="s0",verdict="refused"}')"
+	equal "with their bytes" "$(stat_of .counters.refused.ip_packets.bytes)" \
+		"$(value 'sluice_interface_bytes_total{interface="s0",verdict="refused"}')"
 	equal "the table has as many words as it has" 1048576 \
 		"$(awk '/^sluice_table_words\{/ { sum += $NF } END { print sum }' "$page")"
 	becomes "the address in debt has its word" shows 'sluice_table_words{state="in_debt"}' 1
@@ -140,6 +145,24 @@ numbers() {
 	equal "with the same counts" \
 		"$(counts < "$page")" "$(counts < "$text")"
 	expect "it stands alone" 2 'stands alone' server sluice stats --prometheus --json
+}
+
+# The table is gone through once in some seconds: of two looks, one right after the other, the second
+# does not know of an address that came between.
+remembered() {
+	local number=0
+
+	is_remembered() {
+		local before
+
+		before=$(value 'sluice_table_words{state="in_debt"}')
+		number=$((number + 1))
+		send_frames --source 198.18.1.$number --kind ack --packets 1
+		[ "$(value 'sluice_table_words{state="in_debt"}')" = "$before" ]
+	}
+
+	check "what the table holds is remembered for a while" await 30 is_remembered
+	becomes "but not for long" shows 'sluice_table_words{state="in_debt"}' $((1 + number))
 }
 
 dry_run() {
@@ -224,6 +247,7 @@ without() {
 config
 begin
 numbers
+remembered
 dry_run
 detached
 gone

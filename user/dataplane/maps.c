@@ -276,6 +276,12 @@ int maps_notes(const struct maps *maps, uint64_t notes[NOTES])
 	return err;
 }
 
+int maps_interface(const struct maps *maps, uint32_t ifindex, struct interface_counter *out)
+{
+	return sum_cpus(maps->fd[MAP_INTERFACE_COUNTERS], ifindex % INTERFACE_COUNTERS,
+			sizeof(*out) / 8, (uint64_t *)out);
+}
+
 int maps_unspent(const struct maps *maps, uint64_t unspent[METERS])
 {
 	struct node_slices sum;

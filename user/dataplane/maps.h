@@ -74,6 +74,8 @@ unsigned maps_cpus(void);
 /* Sums over all CPUs. */
 int maps_counters(const struct maps *maps, struct counter counters[REASONS]);
 int maps_notes(const struct maps *maps, uint64_t notes[NOTES]);
+/* Of the interface, and of any other whose number is the same modulo INTERFACE_COUNTERS. */
+int maps_interface(const struct maps *maps, uint32_t ifindex, struct interface_counter *out);
 int maps_unspent(const struct maps *maps, uint64_t unspent[METERS]);
 
 struct known_offender {

@@ -20,10 +20,12 @@ enum { ROWS_MAX = 2 * ATTACH_INTERFACES_MAX, NUMBER_TEXT_MAX = 24 };
 /* One interface, by its name; one that is gone and whose name nobody knows, by its number. */
 struct interface_row {
 	char name[INTERFACE_NAME_MAX + 16];
+	uint32_t ifindex; /* 0: not known here */
 	bool attached;
-	enum attach_mode mode;
+	const char *rung;
 	char program[16]; /* "": we may not look */
 	uint32_t program_id;
+	struct interface_counter counter;
 };
 
 struct numbers {
@@ -58,32 +60,64 @@ static struct interface_row *row_of(struct numbers *numbers, const char *name)
 	return row;
 }
 
-static void add_link(struct numbers *numbers, const struct link_state *link)
+/* How it is held: what was noted when it was attached, else what can be seen. */
+static const char *rung_of(const struct link_state *link, const struct interface_record *record)
 {
+	static const char *const rungs[RUNGS] = {
+		[RUNG_NATIVE_FRAGS] = "native_frags",
+		[RUNG_NATIVE] = "native",
+		[RUNG_TCX] = "tcx",
+		[RUNG_CLSACT] = "clsact",
+		[RUNG_GENERIC] = "generic",
+	};
+
+	if (record->rung > RUNG_NONE && record->rung < RUNGS)
+		return rungs[record->rung];
+	return attach_mode_name(link->mode);
+}
+
+/* maps: NULL if they cannot be read. */
+static void add_link(struct numbers *numbers, const struct maps *maps,
+		     const struct link_state *link)
+{
+	struct interface_record record = {};
 	struct interface_row *row;
 	char number[NUMBER_TEXT_MAX];
+	const char *name = link->name;
 
 	(void)snprintf(number, sizeof(number), "ifindex %u", link->ifindex);
-	row = row_of(numbers, link->name[0] ? link->name : number);
-	if (!row || !link->attached)
+	if (maps)
+		(void)bpf_map_lookup_elem(maps->fd[MAP_INTERFACES], &link->ifindex, &record);
+	record.name[sizeof(record.name) - 1] = '\0';
+	if (!name[0])
+		name = record.name[0] ? record.name : number;
+	row = row_of(numbers, name);
+	/* One that is attached counts for more than one that is gone and had the same name. */
+	if (!row || row->attached)
 		return;
-	row->attached = true;
-	row->mode = link->mode;
+	row->ifindex = link->ifindex;
+	row->attached = link->attached;
+	row->rung = rung_of(link, &record);
 	row->program_id = link->program_id;
 	memcpy(row->program, link->program, sizeof(row->program));
 }
 
-static int read_interfaces(const struct pins *pins, const struct setting_interface *wanted,
-			   size_t wanted_count, struct numbers *numbers)
+static int read_interfaces(const struct pins *pins, const struct maps *maps,
+			   const struct setting_interface *wanted, size_t wanted_count,
+			   struct numbers *numbers)
 {
 	struct link_state links[ATTACH_INTERFACES_MAX];
 	size_t count = 0;
 	int err = links_list(pins, links, ATTACH_INTERFACES_MAX, &count);
 
 	for (size_t at = 0; at < count; at++)
-		add_link(numbers, &links[at]);
+		add_link(numbers, maps, &links[at]);
 	for (size_t at = 0; at < wanted_count; at++)
 		(void)row_of(numbers, wanted[at].name);
+	for (size_t at = 0; maps && !err && at < numbers->interface_count; at++)
+		if (numbers->interfaces[at].ifindex)
+			err = maps_interface(maps, numbers->interfaces[at].ifindex,
+					     &numbers->interfaces[at].counter);
 	return err;
 }
 
@@ -102,31 +136,39 @@ static void read_table(const struct maps *maps, struct table_seen *seen)
 	seen->map_id = info.id;
 }
 
-static int read_maps(const struct pins *pins, struct numbers *numbers, struct table_seen *seen,
-		     struct trouble *trouble)
+static int read_maps(const struct maps *maps, struct numbers *numbers, struct table_seen *seen)
 {
-	const struct config_slot *slot;
-	struct maps maps;
-	int err = maps_open(&maps, pins, false, trouble);
+	const struct config_slot *slot = maps_slot(maps);
+	int err = maps_counters(maps, numbers->counters);
 
+	if (!err)
+		err = maps_notes(maps, numbers->notes);
+	if (!err)
+		err = maps_unspent(maps, numbers->unspent);
 	if (err)
 		return err;
-	err = maps_counters(&maps, numbers->counters);
-	if (!err)
-		err = maps_notes(&maps, numbers->notes);
-	if (!err)
-		err = maps_unspent(&maps, numbers->unspent);
-	if (err) {
-		trouble_set(trouble, 0, "cannot read the maps: %s", strerror(-err));
-		goto out;
-	}
-	read_table(&maps, seen);
-	slot = maps_slot(&maps);
+	read_table(maps, seen);
 	if (slot) {
 		numbers->generation = slot->generation;
 		numbers->dry_run = slot->flags & CONFIG_DRY_RUN;
 	}
-out:
+	return 0;
+}
+
+/* The interfaces also if nothing else can be read. */
+static int read_all(const struct pins *pins, const struct setting_interface *wanted,
+		    size_t wanted_count, struct table_seen *seen, struct numbers *numbers,
+		    struct trouble *trouble)
+{
+	struct maps maps;
+	int err = maps_open(&maps, pins, false, trouble), listed;
+
+	listed = read_interfaces(pins, err ? NULL : &maps, wanted, wanted_count, numbers);
+	if (err)
+		return err;
+	err = listed ? listed : read_maps(&maps, numbers, seen);
+	if (err)
+		trouble_set(trouble, 0, "cannot read what is in %s: %s", pins->set, strerror(-err));
 	maps_close(&maps);
 	return err;
 }
@@ -247,11 +289,11 @@ static void write_interfaces(const struct numbers *numbers, struct exposition *o
 		exposition_count(out, &name, 1, row->attached);
 	}
 	exposition_family(out, EXPOSITION_GAUGE, "sluice_interface_info",
-			  "How an interface is attached; always 1.");
+			  "How an interface is held; always 1.");
 	for (row = numbers->interfaces; row < end; row++) {
 		const struct exposition_label labels[] = {
 			label("interface", row->name),
-			label("mode", attach_mode_name(row->mode)),
+			label("rung", row->rung),
 			label("program", row->program),
 		};
 
@@ -268,18 +310,44 @@ static void write_interfaces(const struct numbers *numbers, struct exposition *o
 	}
 }
 
+static void write_verdicts(const char *interface, uint64_t passed, uint64_t refused,
+			   struct exposition *out)
+{
+	struct exposition_label labels[] = {
+		label("interface", interface),
+		label("verdict", "passed"),
+	};
+
+	exposition_count(out, labels, 2, passed);
+	labels[1].value = "refused";
+	exposition_count(out, labels, 2, refused);
+}
+
+static void write_interface_packets(const struct numbers *numbers, struct exposition *out)
+{
+	const struct interface_row *row, *end = numbers->interfaces + numbers->interface_count;
+
+	exposition_family(out, EXPOSITION_COUNTER, "sluice_interface_packets_total",
+			  "Packets judged, by interface.");
+	for (row = numbers->interfaces; row < end; row++)
+		if (row->ifindex)
+			write_verdicts(row->name, row->counter.passed_packets,
+				       row->counter.refused_packets, out);
+	exposition_family(out, EXPOSITION_COUNTER, "sluice_interface_bytes_total",
+			  "Their bytes, from the IP header on.");
+	for (row = numbers->interfaces; row < end; row++)
+		if (row->ifindex)
+			write_verdicts(row->name, row->counter.passed_bytes,
+				       row->counter.refused_bytes, out);
+}
+
 int numbers_write(const struct pins *pins, const struct setting_interface *wanted,
 		  size_t wanted_count, struct table_seen *seen, struct exposition *out,
 		  struct trouble *trouble)
 {
 	struct numbers numbers = {};
-	int err = read_interfaces(pins, wanted, wanted_count, &numbers);
+	int err = read_all(pins, wanted, wanted_count, seen, &numbers, trouble);
 
-	if (err)
-		trouble_set(trouble, 0, "cannot list the links in %s: %s", pins->set,
-			    strerror(-err));
-	else
-		err = read_maps(pins, &numbers, seen, trouble);
 	exposition_family(
 		out, EXPOSITION_GAUGE, "sluice_dataplane_up",
 		"1: the maps can be read; 0: nothing is attached, or not by this version.");
@@ -289,6 +357,7 @@ int numbers_write(const struct pins *pins, const struct setting_interface *wante
 		return err;
 	write_configuration(&numbers, out);
 	write_packets(&numbers, out);
+	write_interface_packets(&numbers, out);
 	write_notes(&numbers, out);
 	write_table(&numbers, &seen->occupancy, out);
 	return 0;
