@@ -150,19 +150,21 @@ numbers() {
 # The table is gone through once in some seconds: of two looks, one right after the other, the second
 # does not know of an address that came between.
 remembered() {
-	local number=0
-
+	# In a file, since it runs in a subshell.
+	echo 0 > "$work/number"
 	is_remembered() {
-		local before
+		local before number
 
 		before=$(value 'sluice_table_words{state="in_debt"}')
-		number=$((number + 1))
+		number=$(($(< "$work/number") + 1))
+		echo $number > "$work/number"
 		send_frames --source 198.18.1.$number --kind ack --packets 1
 		[ "$(value 'sluice_table_words{state="in_debt"}')" = "$before" ]
 	}
 
 	check "what the table holds is remembered for a while" await 30 is_remembered
-	becomes "but not for long" shows 'sluice_table_words{state="in_debt"}' $((1 + number))
+	becomes "but not for long" shows 'sluice_table_words{state="in_debt"}' \
+		$((1 + $(< "$work/number")))
 }
 
 dry_run() {
