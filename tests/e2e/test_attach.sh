@@ -75,7 +75,7 @@ test_foreign() {
 	for how in xdpdrv xdpgeneric; do
 		in_ns server bpftool net attach $how pinned "$work/bpf/foreign" dev s1
 		id=$(foreign_id)
-		for mode in auto native generic; do
+		for mode in native generic; do
 			expect "a foreign program ($how) is not replaced with --mode $mode" 69 \
 				"s1 is taken by the XDP program foreign \(id $id" \
 				server sluice attach --config "$work/sluice.yaml" --mode $mode s0 s1
@@ -84,6 +84,14 @@ test_foreign() {
 				"$(foreign_id)"
 		done
 		says "with a way out" "-> .*bpftool net show dev s1"
+		says "with another" "--mode tc"
+		expect "auto goes on to TC, beside it ($how), and says who is there" 0 \
+			"passed over native.*: s1 is taken by the XDP program foreign \(id $id" \
+			server sluice attach --config "$work/sluice.yaml" s0 s1
+		equal "and is there" '[["s0","native"],["s1","tc"]]' "$(interfaces '[.name, .mode]')"
+		equal "$how: the foreign program is where it was" "$id" "$(foreign_id)"
+		detach_all
+		attach --mode native s0 s1
 		# shellcheck disable=SC2046 # the words of the command that it advises
 		in_ns server $(grep -oE 'ip link set dev s1 xdp[a-z]* off' <<< "$output")
 		equal "which takes off that program ($how)" off "$(xdp_on server s1)"
@@ -100,7 +108,7 @@ test_failed_renewal() {
 	attach s0
 	id=$(interfaces .program_id)
 	config 20
-	attach s0 s1
+	attach --mode native s0 s1
 	equal "a renewal that cannot be done everywhere is refused" 69 "$status"
 	equal "and the program before is in its place again" "$id" "$(interfaces .program_id)"
 	equal "and the configuration before stays in force" 10 \
@@ -265,15 +273,15 @@ test_modes() {
 		"$(interfaces '.mode + " " + .program')"
 	send_frames --kind udp --source 198.18.0.1 --packets 50
 	equal "and refuses" 90 "$(refused)"
-	expect "another mode than the one it is in cannot be had by renewing" 1 \
-		"-> .*sluice detach s0" \
+	expect "native XDP cannot follow on generic without a gap, and is refused" 1 \
+		"-> .*--mode tc, then --mode native; or sluice detach s0" \
 		server sluice attach --config "$work/sluice.yaml" --mode native s0
 	detach_all
 	expect "lo has no native mode, and is told so" 1 "the driver of lo has no native XDP" \
 		server sluice attach --config "$work/sluice.yaml" --mode native lo
-	says "with what to do" "-> .*--mode generic"
+	says "with what to do" "-> .*--mode "
 	nothing_is_left "nothing is left of it"
-	expect "auto falls to generic there, and says why" 0 "lo: attached, generic mode" \
+	expect "auto goes on to TC there, and says why" 0 "lo: attached, tc mode" \
 		server sluice attach --config "$work/sluice.yaml" lo
 	says "and what was passed over" "passed over native.*no native XDP"
 	detach_all

@@ -226,7 +226,7 @@ static void words_come_back_as_they_were_read(void **state)
 	enum when_full when_full = WHEN_FULL_ADMIT;
 
 	(void)state;
-	for (int i = MODE_AUTO; i <= MODE_GENERIC; i++) {
+	for (int i = MODE_AUTO; i <= MODE_CLSACT; i++) {
 		assert_int_equal(attach_mode_parse(attach_mode_name((enum attach_mode)i), &mode),
 				 0);
 		assert_int_equal(mode, i);
@@ -236,7 +236,7 @@ static void words_come_back_as_they_were_read(void **state)
 		assert_int_equal(when_full, i);
 	}
 	assert_int_equal(attach_mode_parse("offload", &mode), -EINVAL);
-	assert_int_equal(mode, MODE_GENERIC);
+	assert_int_equal(mode, MODE_CLSACT);
 	assert_int_equal(when_full_parse("", &when_full), -EINVAL);
 	assert_string_equal(meter_name(METER_BYTES), "bytes");
 }

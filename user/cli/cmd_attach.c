@@ -12,11 +12,13 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "dataplane/attach.h"
+#include "dataplane/obstacles.h"
 
-enum attach_option { ATTACH_MODE, ATTACH_CONFIG, ATTACH_CONFIRM };
+enum attach_option { ATTACH_MODE, ATTACH_REQUIRE, ATTACH_CONFIG, ATTACH_CONFIRM };
 
 static const struct option_row attach_options[] = {
-	[ATTACH_MODE] = { "mode", 0, "MODE", "auto, native or generic (auto)" },
+	[ATTACH_MODE] = { "mode", 0, "MODE", "auto, native, tc, clsact or generic (auto)" },
+	[ATTACH_REQUIRE] = { "require", 0, "MODE", "fail rather than take less than native, or than tc" },
 	[ATTACH_CONFIG] = { "config", 'c', "FILE", "the configuration (" CONFIG_DEFAULT ")" },
 	[ATTACH_CONFIRM] = { "confirm", 0, "DURATION", "take it back unless Enter is pressed in time" },
 	{},
@@ -26,9 +28,16 @@ enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, CONFIRM_MAX_S = 3600 };
 
 static void print_attached(FILE *out, const struct attached *one)
 {
-	fprintf(out, "%s: %s, %s mode%s\n", one->name,
+	fprintf(out, "%s: %s, %s mode%s", one->name,
 		one->taken_from ? "taken over" : one->renewed ? "renewed" : "attached",
-	       attach_mode_name(one->mode), one->frags ? ", frames in several buffers" : "");
+		attach_mode_name(one->mode),
+		one->frags			? ", frames in several buffers" :
+		one->rung == RUNG_TCX		? ", by tcx" :
+		one->rung == RUNG_CLSACT	? ", by clsact" :
+						  "");
+	if (one->changed_from)
+		fprintf(out, ", in place of %s", rung_words(one->changed_from));
+	fprintf(out, "\n");
 	if (one->passed_over[0])
 		fprintf(out, "  passed over %s\n", one->passed_over);
 }
@@ -104,6 +113,22 @@ static int name_interfaces(struct settings *settings, enum attach_mode mode, int
 	return 0;
 }
 
+static int require_of_all(struct settings *settings, enum attach_mode require)
+{
+	for (size_t at = 0; at < settings->interface_count; at++) {
+		struct setting_interface *one = &settings->interfaces[at];
+
+		if (!attach_mode_can_be(one->mode, require))
+			return misused(&command_attach, "%s is to be attached in mode %s, which is never %s",
+				       one->name, attach_mode_name(one->mode),
+				       attach_mode_name(require));
+		/* Of the two, native asks for more. */
+		if (one->require != MODE_NATIVE)
+			one->require = require;
+	}
+	return 0;
+}
+
 static json_t *attached_json(const struct attach_result *result)
 {
 	const struct taken_over *taken = &result->taken_over;
@@ -113,9 +138,10 @@ static json_t *attached_json(const struct attach_result *result)
 		const struct attached *one = &result->interfaces[at];
 
 		json_array_append_new(interfaces,
-				      json_pack("{ss sI ss sb sb sI ss}", "name", one->name, "ifindex",
-						(json_int_t)one->ifindex, "mode",
-						attach_mode_name(one->mode), "frags", one->frags,
+				      json_pack("{ss sI ss ss sb sb sI ss}", "name", one->name,
+						"ifindex", (json_int_t)one->ifindex, "mode",
+						attach_mode_name(one->mode), "rung",
+						rung_name(one->rung), "frags", one->frags,
 						"renewed", one->renewed, "taken_from",
 						(json_int_t)one->taken_from, "passed_over",
 						one->passed_over));
@@ -155,13 +181,17 @@ static int attach(struct cli *cli, const struct settings *settings, uint64_t con
 static int run_attach(struct cli *cli, int argc, char **argv)
 {
 	struct settings *settings;
-	enum attach_mode mode = MODE_AUTO;
+	enum attach_mode mode = MODE_AUTO, require = MODE_AUTO;
 	uint64_t confirm_ns = 0;
 	int code;
 
 	if (cli->values[ATTACH_MODE] && attach_mode_parse(cli->values[ATTACH_MODE], &mode))
-		return misused(&command_attach, "--mode is auto, native or generic, not %s",
+		return misused(&command_attach, "--mode is auto, native, tc, clsact or generic, not %s",
 			       cli->values[ATTACH_MODE]);
+	if (cli->values[ATTACH_REQUIRE] &&
+	    attach_require_parse(cli->values[ATTACH_REQUIRE], &require))
+		return misused(&command_attach, "--require is native or tc, not %s",
+			       cli->values[ATTACH_REQUIRE]);
 	if (cli->values[ATTACH_MODE] && !argc)
 		return misused(&command_attach, "--mode goes with interfaces named here");
 	if (cli->values[ATTACH_CONFIRM] &&
@@ -173,6 +203,8 @@ static int run_attach(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc && name_interfaces(settings, mode, argc, argv))
 		code = EXIT_USAGE;
+	if (!code && require)
+		code = require_of_all(settings, require);
 	if (!code)
 		code = attach(cli, settings, confirm_ns);
 	settings_free(settings);
@@ -181,7 +213,7 @@ static int run_attach(struct cli *cli, int argc, char **argv)
 
 const struct command command_attach = {
 	.name = "attach",
-	.arguments = "[IFACE]… [--config FILE] [--mode MODE] [--confirm DURATION]",
+	.arguments = "[IFACE]… [--config FILE] [--mode MODE] [--require MODE] [--confirm DURATION]",
 	.summary = "limit what comes in on interfaces, all or none of them",
 	.options = attach_options,
 	.run = run_attach,
@@ -240,10 +272,9 @@ static int run_detach(struct cli *cli, int argc, char **argv)
 	err = pins_init(&pins, cli->bpffs, &trouble);
 	if (err)
 		return complain(err, &trouble);
+	/* Without a folder there is nothing to lock; an interface may be held all the same. */
 	err = pins_lock(&pins, false, &trouble);
-	if (err == -ENOENT && all)
-		return say_detached(cli, 0);
-	if (err)
+	if (err && err != -ENOENT)
 		return complain(err, &trouble);
 	if (all) {
 		err = detach_all(&pins, &count, &trouble);

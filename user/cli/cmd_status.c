@@ -10,6 +10,7 @@
 #include "cli/daemon_client.h"
 #include "cli/limits_print.h"
 #include "dataplane/attach.h"
+#include "dataplane/obstacles.h"
 #include "dataplane/others.h"
 
 struct state {
@@ -43,20 +44,16 @@ static json_t *links_json(const struct state *state)
 
 	for (size_t at = 0; at < state->link_count; at++) {
 		const struct link_state *link = &state->links[at];
-		json_t *reason = json_null();
 
-		if (!link->attached)
-			reason = json_string("the interface is gone");
-		else if (!link->name[0])
-			reason = json_string("the interface is in another network namespace");
-
-		json_array_append_new(array,
-				      json_pack("{ss sI ss sb so sI ss}", "name", link->name,
-						"ifindex", (json_int_t)link->ifindex, "mode",
-						attach_mode_name(link->mode), "attached",
-						link->attached, "reason", reason, "program_id",
-						(json_int_t)link->program_id, "program",
-						link->program));
+		json_array_append_new(
+			array, json_pack("{ss sI ss ss ss ss sb ss? sI ss}", "name", link->name,
+					 "ifindex", (json_int_t)link->ifindex, "mode",
+					 attach_mode_name(link->mode), "rung",
+					 rung_name(link->rung), "wanted",
+					 attach_mode_name(link->wanted), "passed_over",
+					 link->passed_over, "attached", link->attached, "reason",
+					 link->reason, "program_id", (json_int_t)link->program_id,
+					 "program", link->program));
 	}
 	return array;
 }
@@ -107,12 +104,16 @@ static void print_links(const struct state *state)
 		const struct link_state *link = &state->links[at];
 
 		if (link->attached)
-			printf("%-16s attached, %s mode, program %s (id %u)\n",
+			printf("%-16s attached, %s, program %s (id %u)\n",
 			       link->name[0] ? link->name : "(other netns)",
-			       attach_mode_name(link->mode), link->program[0] ? link->program : "?",
+			       rung_words(link->rung), link->program[0] ? link->program : "?",
 			       link->program_id);
+		else if (link->name[0])
+			printf("%-16s not attached: %s\n", link->name, link->reason);
 		else
-			printf("ifindex %-8u not attached: the interface is gone\n", link->ifindex);
+			printf("ifindex %-8u not attached: %s\n", link->ifindex, link->reason);
+		if (link->passed_over[0])
+			printf("%-16s passed over %s\n", "", link->passed_over);
 	}
 }
 

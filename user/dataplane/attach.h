@@ -10,7 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sluice/abi.h>
+
 #include "base/trouble.h"
+#include "dataplane/devices.h"
+#include "dataplane/link.h"
 #include "dataplane/pins.h"
 #include "limit/settings.h"
 
@@ -20,11 +24,15 @@ enum { ATTACH_INTERFACES_MAX = 64 };
 struct attached {
 	char name[INTERFACE_NAME_MAX];
 	uint32_t ifindex;
-	enum attach_mode mode; /* MODE_NATIVE or MODE_GENERIC */
+	enum attach_mode wanted;
+	enum attach_mode require;
+	enum attach_mode mode; /* MODE_NATIVE, MODE_TC or MODE_GENERIC */
+	enum rung rung;
 	bool frags;	       /* takes frames in several buffers */
 	bool renewed;	       /* it was attached already, and got the new program in its place */
 	uint32_t taken_from;   /* the version that held it, if that was another; 0 else */
-	char passed_over[400]; /* why the better modes were not to be had; "" if none was better */
+	enum rung changed_from; /* it was attached otherwise; RUNG_NONE: it was not */
+	char passed_over[PASSED_OVER_MAX]; /* why the better rungs were not to be had; "" if none was better */
 };
 
 /* What came of a set of another version. */
@@ -56,24 +64,17 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	       struct attach_result *result, struct trouble *trouble);
 
 /*
- * Take the program off an interface; the last one takes the maps with it. -ENOENT: it is not
- * attached there. Wants the lock.
+ * Take the program off an interface, by whatever holds it there; the last one takes the maps with it.
+ * -ENOENT: it is not attached there. Wants the lock, if there is a folder to lock.
  */
 int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble);
 
-/* Take off everything, of this version and of any other, whatever state it is in. *count: programs. */
-int detach_all(struct pins *pins, unsigned *count, struct trouble *trouble);
-
-/* Look up an interface. -ENODEV with *trouble. */
-int interface_find(const char *name, uint32_t *ifindex, struct trouble *trouble);
-
 /*
- * Whether an interface of this network namespace runs what a pinned link of that number runs. Numbers
- * of interfaces are given out in each namespace anew, so the number alone does not tell: -EXDEV if
- * the link is of another namespace, -ENODEV if its interface is gone; 0 if it is here, and then *mode
- * and *program_id are filled.
+ * Take off everything, of this version and of any other, whatever state it is in, also what no pin
+ * tells of any more (strays.h). *count: programs. What cannot be taken off does not keep the rest;
+ * *trouble has the first of it.
  */
-int link_examine(const char *path, uint32_t ifindex, enum attach_mode *mode, uint32_t *program_id);
+int detach_all(struct pins *pins, unsigned *count, struct trouble *trouble);
 
 /* Unpin the links whose interfaces are gone: nothing can come of them any more. */
 void links_forget_dead(const struct pins *pins);
@@ -81,9 +82,13 @@ void links_forget_dead(const struct pins *pins);
 /* One interface that has a pinned link. */
 struct link_state {
 	uint32_t ifindex;      /* it was made for */
-	char name[INTERFACE_NAME_MAX]; /* "" if the interface is gone */
-	bool attached;	       /* false: the interface is gone, or has come back anew */
-	enum attach_mode mode;
+	char name[INTERFACE_NAME_MAX]; /* "" if the interface is gone, or in another namespace */
+	bool attached;	       /* false: the interface is gone, or the program was taken off */
+	const char *reason;    /* why packets there are not limited, or not by us to see; NULL */
+	enum attach_mode mode; /* MODE_NATIVE, MODE_TC or MODE_GENERIC */
+	enum rung rung;
+	enum attach_mode wanted; /* when it was attached, as the next; MODE_AUTO if it is not known */
+	char passed_over[PASSED_OVER_MAX];
 	uint32_t program_id;
 	char program[16];
 };

@@ -49,14 +49,3 @@ int explain_rung(int err, const char *name, enum rung rung, struct trouble *trou
 	(void)obstacle_find(&facts, rung, err, trouble);
 	return err;
 }
-
-int explain_attach(int err, const char *name, uint32_t ifindex, enum attach_mode mode, bool frags,
-		   struct trouble *trouble)
-{
-	enum rung rung = mode == MODE_GENERIC ? RUNG_GENERIC :
-			 frags		      ? RUNG_NATIVE_FRAGS :
-						RUNG_NATIVE;
-
-	(void)ifindex;
-	return explain_rung(err, name, rung, trouble);
-}

@@ -6,17 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sluice/abi.h>
+
 #include "base/trouble.h"
-#include "limit/settings.h"
 
 /* Why loading the programs failed. Returns err. */
 int explain_load(int err, struct trouble *trouble);
 
-/* Why attaching to an interface failed. Looks at the interface to say more. Returns err. */
-int explain_attach(int err, const char *name, uint32_t ifindex, enum attach_mode mode, bool frags,
-		   struct trouble *trouble);
-
-/* The same by the rung that was tried. */
+/* Why a rung did not hold on an interface. Looks at the interface to say more. Returns err. */
 int explain_rung(int err, const char *name, enum rung rung, struct trouble *trouble);
 
 #endif

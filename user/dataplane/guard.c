@@ -13,7 +13,6 @@
 
 #include "dataplane/apply.h"
 #include "dataplane/maps.h"
-#include "dataplane/switch.h"
 #include "dataplane/takeover.h"
 
 static void turn_back(const struct undo *undo)
@@ -28,41 +27,51 @@ static void turn_back(const struct undo *undo)
 	maps_close(&maps);
 }
 
-static void switches_back(const struct undo *undo)
+/* What was made may have got as far as staging, or into the set, or nowhere. */
+static void take_back_step(const struct undo *undo, const struct undo_step *step)
 {
-	char folder[PATH_MAX];
+	const struct pins *pins = &undo->pins;
+	char path[PATH_MAX];
 
-	for (uint32_t at = 0; at < undo->switch_count; at++)
-		switch_back(pins_version_path(&undo->pins, undo->switches[at].version, folder),
-			    undo->switches[at].ifindex);
-}
-
-/* What is left to do when all is in force: let go what would have been put back. */
-static void finish(const struct undo *undo)
-{
-	for (uint32_t at = 0; at < undo->switch_count; at++)
-		switch_done(undo->pins.set, undo->switches[at].ifindex);
-	takeover_finish(undo);
+	if (step->what != UNDO_MADE) {
+		link_put_back(pins_version_path(pins, step->version, path), step->kind,
+			      step->ifindex);
+		return;
+	}
+	(void)link_remove(link_path(pins->staging, step->kind, step->ifindex, path));
+	(void)link_remove(link_path(pins->set, step->kind, step->ifindex, path));
 }
 
 static void take_back(const struct undo *undo)
 {
-	char path[PATH_MAX];
-
 	takeover_withdraw(undo);
-	switches_back(undo);
+	for (uint32_t at = undo->step_count; at > 0; at--)
+		take_back_step(undo, &undo->steps[at - 1]);
 	(void)pins_remove(undo->pins.staging);
 	if (undo->fresh) {
 		(void)pins_remove(undo->pins.set);
 		(void)rmdir(undo->pins.root);
 		return;
 	}
-	for (uint32_t at = 0; at < undo->link_count; at++) {
-		(void)unlink(pins_link_path(undo->pins.set, undo->links[at], path));
-		switch_forget(undo->pins.set, undo->links[at]);
-	}
 	if (undo->turned_over)
 		turn_back(undo);
+}
+
+/* What is left to do when all is in force: let go what would have been put back. */
+static void finish(const struct undo *undo)
+{
+	char folder[PATH_MAX], path[PATH_MAX];
+
+	for (uint32_t at = 0; at < undo->step_count; at++) {
+		const struct undo_step *step = &undo->steps[at];
+
+		(void)pins_version_path(&undo->pins, step->version, folder);
+		if (step->what == UNDO_RENEWED)
+			link_let_go(folder, step->kind, step->ifindex);
+		if (step->what == UNDO_PARKED)
+			(void)link_remove(link_path(folder, step->kind, step->ifindex, path));
+	}
+	takeover_finish(undo);
 }
 
 /* Ctrl-C and a closed terminal reach the child as well; it outlives them to clean up. */

@@ -4,8 +4,8 @@
  *
  * A child waits at the end of a pipe. If the pipe closes before the parent has said that all is well,
  * the parent is dead, and the child takes back what it had done so far; it reads that in memory that
- * both share. (From a certain point on it finishes instead.) It holds the lock, too, so that nobody comes between. The parent takes back its own
- * failures by the same function.
+ * both share. (From a certain point on it finishes instead.) It holds the lock, too, so that nobody
+ * comes between. The parent takes back its own failures by the same function.
  */
 #ifndef SLUICE_DATAPLANE_GUARD_H
 #define SLUICE_DATAPLANE_GUARD_H
@@ -15,7 +15,24 @@
 #include <sys/types.h>
 
 #include "dataplane/attach.h"
+#include "dataplane/link.h"
 #include "dataplane/pins.h"
+
+enum undo_what {
+	UNDO_MADE,    /* a link or filter of our own: to be removed */
+	UNDO_RENEWED, /* what was there runs another program: to run the old one again */
+	UNDO_PARKED,  /* the same; but if all is well, it is of no use any more */
+};
+
+struct undo_step {
+	enum undo_what what;
+	enum link_kind kind;
+	uint32_t ifindex;
+	uint32_t version; /* of the set that a renewed link belongs to: it stands in v<version> */
+};
+
+/* On each interface something is made at most once, and what was there is renewed or parked. */
+enum { LINKS_OF_ONE_MAX = 8, UNDO_STEPS_MAX = ATTACH_INTERFACES_MAX * (1 + LINKS_OF_ONE_MAX) };
 
 /* What has been done so far. Each member is set before the thing it names is done. */
 struct undo {
@@ -23,14 +40,8 @@ struct undo {
 	bool fresh; /* there was no set before: take all of it away */
 	bool turned_over;
 	uint32_t active_before; /* configuration slot, if turned over */
-	uint32_t links[ATTACH_INTERFACES_MAX]; /* interfaces that got a link of their own */
-	uint32_t link_count;
-	/* Links that run another program than before: where they stood, and whose. See switch.h. */
-	struct undo_switch {
-		uint32_t ifindex;
-		uint32_t version; /* of the set they belonged to: it stands in v<version> */
-	} switches[ATTACH_INTERFACES_MAX];
-	uint32_t switch_count;
+	struct undo_step steps[UNDO_STEPS_MAX];
+	uint32_t step_count;
 	uint32_t others[OTHER_VERSIONS_MAX]; /* sets that are taken over, by version */
 	uint32_t other_count;
 	bool is_final; /* all is in force and stays: finish, do not take back */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataplane/switch.h"
+#include "dataplane/link.h"
 
 struct listing {
 	const struct pins *pins;
@@ -57,6 +57,8 @@ int others_list(const struct pins *pins, struct other_set sets[OTHER_VERSIONS_MA
 struct search {
 	const struct pins *pins;
 	uint32_t ifindex;
+	unsigned found;
+	int err;
 };
 
 static int count_link(uint32_t ifindex, const char *path, void *data)
@@ -67,26 +69,37 @@ static int count_link(uint32_t ifindex, const char *path, void *data)
 	return 0;
 }
 
-/* 1: it was there, and is off. */
+static int detach_link(uint32_t ifindex, const char *path, void *data)
+{
+	struct search *search = data;
+	int err = ifindex == search->ifindex ? link_remove(path) : 0;
+
+	if (err)
+		search->err = err;
+	else if (ifindex == search->ifindex)
+		search->found++;
+	return 0;
+}
+
 static int detach_from(uint32_t version, void *data)
 {
-	const struct search *search = data;
-	char folder[PATH_MAX], path[PATH_MAX];
-	unsigned left = 0;
+	struct search *search = data;
+	unsigned found = search->found, left = 0;
+	char folder[PATH_MAX];
 
 	(void)pins_version_path(search->pins, version, folder);
-	if (unlink(pins_link_path(folder, search->ifindex, path)))
-		return errno == ENOENT ? 0 : -errno;
-	switch_forget(folder, search->ifindex);
-	if (!pins_each_link(folder, count_link, &left) && !left)
+	if (!pins_each_link(folder, detach_link, search) && search->found > found &&
+	    !pins_each_link(folder, count_link, &left) && !left)
 		(void)pins_remove(folder);
-	return 1;
+	return 0;
 }
 
 int others_detach(const struct pins *pins, uint32_t ifindex)
 {
 	struct search search = { .pins = pins, .ifindex = ifindex };
-	int found = pins_each_version(pins, detach_from, &search);
+	int err = pins_each_version(pins, detach_from, &search);
 
-	return found == 1 ? 0 : found ? found : -ENOENT;
+	if (!err)
+		err = search.err;
+	return err ? err : search.found ? 0 : -ENOENT;
 }

@@ -19,12 +19,12 @@
 
 #include <sluice/abi.h>
 
+#include "dataplane/link.h"
+
 enum {
 	LOCK_TRIES = 50,
 	LOCK_PAUSE_NS = 100000000,
 };
-
-#define LINK_PREFIX "link_"
 
 int pins_init(struct pins *pins, const char *root, struct trouble *trouble)
 {
@@ -155,12 +155,6 @@ const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX
 	return buffer;
 }
 
-const char *pins_link_path(const char *folder, uint32_t ifindex, char buffer[PATH_MAX])
-{
-	(void)snprintf(buffer, PATH_MAX, "%s/" LINK_PREFIX "%u", folder, ifindex);
-	return buffer;
-}
-
 int pins_each_version(const struct pins *pins, int (*visit)(uint32_t version, void *data),
 		      void *data)
 {
@@ -189,16 +183,15 @@ int pins_each_link(const char *folder, int (*visit)(uint32_t ifindex, const char
 {
 	DIR *directory = opendir(folder);
 	struct dirent *entry;
+	struct link_name name;
 	char path[PATH_MAX];
 	int result = 0;
 
 	if (!directory)
 		return errno == ENOENT ? 0 : -errno;
 	while (!result && (entry = readdir(directory))) {
-		if (strncmp(entry->d_name, LINK_PREFIX, strlen(LINK_PREFIX)))
-			continue;
-		result = visit((uint32_t)strtoul(entry->d_name + strlen(LINK_PREFIX), NULL, 10),
-			       pins_path(folder, entry->d_name, path), data);
+		if (link_parse(entry->d_name, &name))
+			result = visit(name.ifindex, pins_path(folder, entry->d_name, path), data);
 	}
 	(void)closedir(directory);
 	return result;

@@ -5,7 +5,7 @@
  *     <bpffs>/              /sys/fs/bpf/sluice; locked while something is changed
  *       v2/                 SLUICE_ABI_VERSION
  *         ip_buckets …      the maps
- *         link_3            one for each interface, by ifindex, and what goes with it: switch.h
+ *         link_3            one for each interface, by ifindex, or tcx_3, clsact_3_…: link.h
  *       staging/            what an attach has made and not yet put in force
  *       daemon/             the daemon's debts: tenants, tenants_secret
  *
@@ -56,9 +56,8 @@ int pins_each_version(const struct pins *pins, int (*visit)(uint32_t version, vo
 
 /* The path of a pin in a folder (set or staging); the result lies in buffer. */
 const char *pins_path(const char *folder, const char *name, char buffer[PATH_MAX]);
-const char *pins_link_path(const char *folder, uint32_t ifindex, char buffer[PATH_MAX]);
 
-/* Call visit for each pinned link in a folder, until it returns other than 0. */
+/* Call visit for each pin that holds an interface (link.h), until it returns other than 0. */
 int pins_each_link(const char *folder, int (*visit)(uint32_t ifindex, const char *path, void *data),
 		   void *data);
 

@@ -197,7 +197,7 @@ static int append_interface(uint32_t ifindex, const char *path, void *data)
 	if (result->count == ATTACH_INTERFACES_MAX)
 		return -E2BIG;
 	one = &result->interfaces[result->count++];
-	*one = (struct attached){ .ifindex = ifindex, .mode = MODE_AUTO };
+	*one = (struct attached){ .ifindex = ifindex };
 	if (!if_indextoname(ifindex, one->name))
 		(void)snprintf(one->name, sizeof(one->name), "?");
 	return 0;
@@ -347,27 +347,28 @@ void taken_over_text(const struct taken_over *taken_over, char text[TAKEN_OVER_T
 
 /* ---- links */
 
-static int move_link(const struct undo *undo, const struct undo_switch *one, bool back)
+static int move_link(const struct undo *undo, const struct undo_step *one, bool back)
 {
 	char folder[PATH_MAX], theirs[PATH_MAX], ours[PATH_MAX];
 
-	if (one->version == SLUICE_ABI_VERSION)
+	if (one->what != UNDO_RENEWED || one->version == SLUICE_ABI_VERSION)
 		return 0;
 	(void)pins_version_path(&undo->pins, one->version, folder);
-	(void)pins_link_path(folder, one->ifindex, theirs);
-	(void)pins_link_path(undo->pins.set, one->ifindex, ours);
+	(void)link_path(folder, one->kind, one->ifindex, theirs);
+	(void)link_path(undo->pins.set, one->kind, one->ifindex, ours);
 	return rename(back ? ours : theirs, back ? theirs : ours) ? -errno : 0;
 }
 
 int takeover_publish(const struct undo *undo, struct trouble *trouble)
 {
-	for (uint32_t at = 0; at < undo->switch_count; at++) {
-		const struct undo_switch *one = &undo->switches[at];
+	for (uint32_t at = 0; at < undo->step_count; at++) {
+		const struct undo_step *one = &undo->steps[at];
 		int err = move_link(undo, one, false);
 
 		if (err)
 			return trouble_set(
-				trouble, err, "cannot move link_%u of version %u to %s: %s",
+				trouble, err,
+				"cannot move what holds interface %u from version %u to %s: %s",
 				one->ifindex, one->version, undo->pins.set, strerror(-err));
 	}
 	return 0;
@@ -375,8 +376,8 @@ int takeover_publish(const struct undo *undo, struct trouble *trouble)
 
 void takeover_withdraw(const struct undo *undo)
 {
-	for (uint32_t at = 0; at < undo->switch_count; at++)
-		(void)move_link(undo, &undo->switches[at], true);
+	for (uint32_t at = 0; at < undo->step_count; at++)
+		(void)move_link(undo, &undo->steps[at], true);
 }
 
 /* Under another name first, so that nobody meets a set that is half gone: staging/ is always

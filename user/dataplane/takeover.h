@@ -5,7 +5,7 @@
  * The new set is loaded beside the old one, on the very maps that hold the buckets (so that no
  * address gets a second burst), and gets a configuration before the first interface is switched to
  * it. Then each pinned link gets the new program in the place of the old, and at last the old set
- * is removed. Whatever fails before that, the old program is put back on each link: see switch.h,
+ * is removed. Whatever fails before that, the old program is put back on each link: see link.h,
  * guard.h.
  *
  * What is adopted, and why it stays exact while both programs run: a bucket is a word, charged by

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The words that reasons and notes have in JSON, in metrics and in docs/operations.md. */
+/* The words that reasons, notes and rungs have in JSON, in metrics and in docs/operations.md. */
 #include "dataplane/words.h"
 
 static const char *const reasons[REASONS] = {
@@ -36,6 +36,11 @@ static const char *const notes[NOTES] = {
 	[NOTE_SWEEPS] = "sweeps",
 };
 
+static const char *const rungs[RUNGS] = {
+	[RUNG_NONE] = "none",	  [RUNG_NATIVE_FRAGS] = "native_frags", [RUNG_NATIVE] = "native",
+	[RUNG_TCX] = "tcx",	  [RUNG_CLSACT] = "clsact",		[RUNG_GENERIC] = "generic",
+};
+
 const char *reason_name(enum reason reason)
 {
 	return reason < REASONS ? reasons[reason] : "unknown";
@@ -44,4 +49,9 @@ const char *reason_name(enum reason reason)
 const char *note_name(enum note note)
 {
 	return note < NOTES ? notes[note] : "unknown";
+}
+
+const char *rung_name(enum rung rung)
+{
+	return rung < RUNGS ? rungs[rung] : "unknown";
 }

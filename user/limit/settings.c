@@ -18,6 +18,7 @@ static const char *const mode_names[] = {
 	[MODE_NATIVE] = "native",
 	[MODE_TC] = "tc",
 	[MODE_GENERIC] = "generic",
+	[MODE_CLSACT] = "clsact",
 };
 
 static const char *const when_full_names[] = {
@@ -83,6 +84,23 @@ int attach_mode_parse(const char *word, enum attach_mode *out)
 		return found;
 	*out = (enum attach_mode)found;
 	return 0;
+}
+
+int attach_require_parse(const char *word, enum attach_mode *out)
+{
+	enum attach_mode mode;
+
+	if (attach_mode_parse(word, &mode) || (mode != MODE_NATIVE && mode != MODE_TC))
+		return -EINVAL;
+	*out = mode;
+	return 0;
+}
+
+bool attach_mode_can_be(enum attach_mode mode, enum attach_mode require)
+{
+	if (mode == MODE_AUTO || require == MODE_AUTO)
+		return true;
+	return mode == MODE_NATIVE || (require == MODE_TC && mode != MODE_GENERIC);
 }
 
 int when_full_parse(const char *word, enum when_full *out)

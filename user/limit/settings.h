@@ -22,8 +22,9 @@
 enum attach_mode {
 	MODE_AUTO, /* the first of the others that the interface can do */
 	MODE_NATIVE,
-	MODE_TC,
+	MODE_TC, /* tcx where the kernel has it, else clsact */
 	MODE_GENERIC,
+	MODE_CLSACT, /* of TC only this */
 };
 
 /* Which generation of RateLimit header fields the HTTP answers carry. */
@@ -68,6 +69,7 @@ enum {
 struct setting_interface {
 	char name[INTERFACE_NAME_MAX];
 	enum attach_mode mode;
+	enum attach_mode require; /* the least that will do: native, tc, or auto for any */
 };
 
 struct setting_prefix {
@@ -177,8 +179,12 @@ const char *ratelimit_headers_name(enum ratelimit_headers headers);
 const char *admin_scope_name(enum admin_scope scope);
 /* -EINVAL if the word is none of them. */
 int attach_mode_parse(const char *word, enum attach_mode *out);
+int attach_require_parse(const char *word, enum attach_mode *out);
 int when_full_parse(const char *word, enum when_full *out);
 int ratelimit_headers_parse(const char *word, enum ratelimit_headers *out);
 int admin_scope_parse(const char *word, enum admin_scope *out);
+
+/* Whether what is required can come of a mode. */
+bool attach_mode_can_be(enum attach_mode mode, enum attach_mode require);
 
 #endif

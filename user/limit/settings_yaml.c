@@ -36,17 +36,26 @@ static int read_name(struct yaml_reader *reader, void *target)
 
 static int read_mode(struct yaml_reader *reader, void *target)
 {
-	static const char must[] = "must be auto, native or generic";
+	static const char must[] = "must be auto, native, tc, clsact or generic";
 	struct setting_interface *interface = target;
 	const char *word;
 	int err = yaml_read_word(reader, must, &word);
 
 	if (err)
 		return err;
-	if (strcmp(word, "tc") == 0)
-		return yaml_fail_got(reader,
-				     "is not available yet: must be auto, native or generic");
 	return attach_mode_parse(word, &interface->mode) ? yaml_fail_got(reader, must) : 0;
+}
+
+static int read_require(struct yaml_reader *reader, void *target)
+{
+	static const char must[] = "must be native or tc";
+	struct setting_interface *interface = target;
+	const char *word;
+	int err = yaml_read_word(reader, must, &word);
+
+	if (err)
+		return err;
+	return attach_require_parse(word, &interface->require) ? yaml_fail_got(reader, must) : 0;
 }
 
 static int add_interface(struct yaml_reader *reader, struct settings_draft *draft,
@@ -78,6 +87,7 @@ static int read_interface(struct yaml_reader *reader, void *target)
 	static const struct yaml_key keys[] = {
 		{ "name", read_name },
 		{ "mode", read_mode },
+		{ "require", read_require },
 		{ NULL, NULL },
 	};
 	struct setting_interface interface = { .mode = MODE_AUTO };
@@ -88,6 +98,10 @@ static int read_interface(struct yaml_reader *reader, void *target)
 		return err;
 	if (!interface.name[0])
 		return yaml_fail_at(reader, place, NULL, "name is missing, as in {name: eth0}");
+	if (!attach_mode_can_be(interface.mode, interface.require))
+		return yaml_fail_at(reader, place, "require", "mode: %s is never %s",
+				    attach_mode_name(interface.mode),
+				    attach_mode_name(interface.require));
 	return add_interface(reader, target, &interface, place);
 }
 
