@@ -83,6 +83,20 @@ __attribute__((noinline)) int find_shorter(const union address *source, __u32 bi
 	return -1;
 }
 
+/* Whether any prefix may lie around the source. One look at half a megabyte, so that a flood from
+ * everywhere does not walk a long list in the trie for each packet. */
+SLUICE_INLINE bool may_be_listed(const struct config_slot *slot, __u32 active,
+				 const union address *source)
+{
+	__u32 hint = prefix_hint_of(source);
+	__u32 index = active * PREFIX_HINT_WORDS + hint / 64;
+	const __u64 *word = bpf_map_lookup_elem(&prefix_hints, &index);
+
+	if (!word || (slot->flags & CONFIG_SHORT_PREFIXES && !address_is_v4(source)))
+		return true;
+	return *(const volatile __u64 *)word >> (hint & 63) & 1;
+}
+
 /* What the lists say about the source, or NULL. */
 SLUICE_INLINE const struct prefix_rule *find_prefix(const struct config_slot *slot, __u32 active,
 						    const union address *source)
@@ -92,7 +106,7 @@ SLUICE_INLINE const struct prefix_rule *find_prefix(const struct config_slot *sl
 	const struct prefix_rule *rule;
 	int found;
 
-	if (!(slot->flags & CONFIG_HAS_PREFIXES))
+	if (!(slot->flags & CONFIG_HAS_PREFIXES) || !may_be_listed(slot, active, source))
 		return 0;
 	entry = find_entry(active, &key);
 	if (!entry)

@@ -124,6 +124,14 @@ struct {
 	__type(value, struct protected_ports);
 } protect SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * PREFIX_HINT_WORDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} prefix_hints SEC(".maps");
+
 struct prefix_trie {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -222,6 +222,19 @@ struct prefix_entry {
 
 enum { PREFIXES_MAX = 1 << 20 };
 
+/*
+ * prefix_hints: array, mmapable. One bit for each hint that an address may have, for each of the two
+ * configuration slots; key: 64-bit word of it. Where the bit is clear, no prefix lies around the
+ * address, and the trie, which is slow, need not be asked. An IPv4 address's hint is its first 22
+ * bits; an IPv6 address's is drawn from its first 48. Prefixes shorter than that: IPv4 sets all of
+ * their hints, IPv6 sets CONFIG_SHORT_PREFIXES, and then all of IPv6 asks.
+ */
+enum {
+	PREFIX_HINT_BITS = 22,
+	PREFIX_HINT_V6_BITS = 48,
+	PREFIX_HINT_WORDS = 1 << (PREFIX_HINT_BITS - 6), /* of one slot */
+};
+
 /* What to do when all words of an address's set are in debt to others. */
 enum when_full {
 	WHEN_FULL_SHARE,
@@ -239,6 +252,7 @@ enum config_flag {
 	CONFIG_LIMITS_IP = 1 << 6,    /* some per_ip limit is set */
 	CONFIG_LIMITS_NODE = 1 << 7,
 	CONFIG_SHED = 1 << 8,
+	CONFIG_SHORT_PREFIXES = 1 << 9, /* some IPv6 prefix is too short for prefix_hints */
 };
 
 struct node_limit {
@@ -340,6 +354,16 @@ SLUICE_INLINE union address prefix_key_address(const struct prefix_key *key)
 
 	__builtin_memcpy(address.byte, key->byte, sizeof(address.byte));
 	return address;
+}
+
+SLUICE_INLINE __u32 prefix_hint_of(const union address *address)
+{
+	__u64 half = address->half[0] & address_mask(PREFIX_HINT_V6_BITS);
+
+	if (address_is_v4(address))
+		return (__u32)address->byte[12] << 14 | (__u32)address->byte[13] << 6 |
+		       (__u32)address->byte[14] >> 2;
+	return (__u32)(half * 0x9e3779b97f4a7c15ULL >> (64 - PREFIX_HINT_BITS));
 }
 
 /* A rule that has ended is as if it had never been given. Judged by the coarse clock, it ends late by

@@ -12,11 +12,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "dataplane/hints.h"
 #include "dataplane/maps.h"
 #include "dataplane/rules.h"
 #include "sluice_test.skel.h"
 
 enum {
+	HINTS_BYTES = 2 * PREFIX_HINT_WORDS * 8,
 	LOOPBACK_IFINDEX = 1,
 	TC_PASSES = -1,            /* TC_ACT_UNSPEC */
 	TC_REFUSES = 2,            /* TC_ACT_SHOT */
@@ -89,6 +91,7 @@ static int open_harness(void **state, enum hook hook)
 	harness->config = map_memory(skeleton->maps.config, sizeof(struct config));
 	harness->protect =
 		map_memory(skeleton->maps.protect, PROTECT_WORDS * sizeof(struct protected_ports));
+	harness->hints = map_memory(skeleton->maps.prefix_hints, HINTS_BYTES);
 	harness->ring = ring_buffer__new(fd_of(skeleton->maps.events), take_event, harness, NULL);
 	assert_non_null(harness->ring);
 	*state = harness;
@@ -119,6 +122,7 @@ int harness_close(void **state)
 	munmap(harness->node, sizeof(struct node_buckets));
 	munmap(harness->config, sizeof(struct config));
 	munmap(harness->protect, PROTECT_WORDS * sizeof(struct protected_ports));
+	munmap(harness->hints, HINTS_BYTES);
 	sluice_test_bpf__destroy(harness->skeleton);
 	free(harness);
 	return 0;
@@ -155,6 +159,7 @@ int harness_reset(void **state)
 	memset(harness->sets, 0, IP_SETS * sizeof(struct bucket_set));
 	memset(harness->node, 0, sizeof(struct node_buckets));
 	memset(harness->protect, 0, PROTECT_WORDS * sizeof(struct protected_ports));
+	memset(harness->hints, 0, HINTS_BYTES);
 	memset(harness->config, 0, sizeof(struct config));
 	harness->config->abi_version = SLUICE_ABI_VERSION;
 	harness->config->coarse_lag_ns = HARNESS_LAG_NS;
@@ -196,12 +201,15 @@ static void write_prefixes(const struct harness *harness, const struct settings 
 		slot ? harness->skeleton->maps.prefixes_1 : harness->skeleton->maps.prefixes_0;
 
 	clear_hash(map);
+	hints_clear(harness->hints + slot * PREFIX_HINT_WORDS);
 	for (size_t at = 0; at < settings->prefix_count; at++) {
 		const struct setting_prefix *setting = &settings->prefixes[at];
 		struct prefix_key key = prefix_key_of(&setting->address, setting->bits);
 		struct prefix_entry entry = { .bits = setting->bits };
 
 		assert_int_equal(rules_prefix(setting, &entry.configured), 0);
+		harness->config->slot[slot].flags |=
+			hints_add(harness->hints + slot * PREFIX_HINT_WORDS, &key);
 		assert_int_equal(bpf_map_update_elem(fd_of(map), &key, &entry, BPF_ANY), 0);
 	}
 }
@@ -250,7 +258,8 @@ void harness_by_hand_until(struct harness *harness, const struct setting_prefix 
 		assert_int_equal(rules_prefix(setting, &entry.by_hand), 0);
 	entry.by_hand.expires_s = expires_s;
 	assert_int_equal(bpf_map_update_elem(fd_of(map), &key, &entry, BPF_ANY), 0);
-	harness->config->slot[slot].flags |= CONFIG_HAS_PREFIXES;
+	harness->config->slot[slot].flags |=
+		CONFIG_HAS_PREFIXES | hints_add(harness->hints + slot * PREFIX_HINT_WORDS, &key);
 }
 
 void harness_maps(const struct harness *harness, struct maps *maps)

@@ -36,6 +36,7 @@ struct harness {
 	struct node_buckets *node;
 	struct config *config;
 	struct protected_ports *protect;
+	uint64_t *hints; /* of both slots */
 	struct ring_buffer *ring;
 	uint64_t generation;
 	struct counter seen[REASONS]; /* the counters as they stood after the last run */

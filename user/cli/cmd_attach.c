@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/progress.h"
 #include "dataplane/attach.h"
 #include "dataplane/obstacles.h"
 
@@ -61,6 +62,7 @@ static bool is_confirmed(const struct attach_result *result, void *data)
 	uint64_t end_ns = clock_monotonic_ns() + *wait_ns;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 
+	progress_end();
 	print_result(stderr, result);
 	for (;;) {
 		uint64_t now_ns = clock_monotonic_ns();
@@ -157,6 +159,7 @@ static int attach(struct cli *cli, const struct settings *settings, uint64_t con
 {
 	struct attach_result result = {};
 	struct trouble trouble = {};
+	char what[80];
 	struct pins pins;
 	int err = pins_init(&pins, cli->bpffs ? cli->bpffs : settings->bpffs, &trouble);
 
@@ -164,8 +167,12 @@ static int attach(struct cli *cli, const struct settings *settings, uint64_t con
 		err = pins_lock(&pins, true, &trouble);
 	if (err)
 		return complain(err, &trouble);
+	(void)snprintf(what, sizeof(what), "loading the programs and %zu prefixes",
+		       settings->prefix_count);
+	progress_begin(what);
 	err = attach_all(&pins, settings, confirm_ns ? is_confirmed : NULL, &confirm_ns, &result,
 			 &trouble);
+	progress_end();
 	if (err)
 		(void)rmdir(pins.root); /* if it was made for nothing */
 	pins_unlock(&pins);

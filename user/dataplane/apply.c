@@ -61,19 +61,18 @@ int apply_prepare(struct maps *maps, const struct settings *settings, struct tro
 	struct config_slot built;
 	int cpus = libbpf_num_possible_cpus();
 	int err = cpus < 0 ? cpus : 0;
-	bool any_prefix = false;
+	uint32_t prefix_flags = 0;
 
 	if (!err)
 		err = rules_slot(settings, (unsigned)cpus, generation, &built);
 	if (err)
 		return trouble_set(trouble, err, "the limits cannot be built: %s", strerror(-err));
 	write_protect(maps, &settings->protect, !active);
-	err = prefixes_load(maps, settings, clock_monotonic_ns(), &any_prefix);
+	err = prefixes_load(maps, settings, clock_monotonic_ns(), &prefix_flags);
 	if (err)
 		return trouble_set(trouble, err, "the prefix lists cannot be loaded: %s",
 				   strerror(-err));
-	if (any_prefix)
-		built.flags |= CONFIG_HAS_PREFIXES;
+	built.flags |= prefix_flags;
 	maps->config->slot[!active] = built;
 	return 0;
 }

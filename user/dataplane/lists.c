@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "dataplane/hints.h"
 #include "dataplane/trie.h"
 
 enum {
@@ -92,16 +93,27 @@ static void forget_ended(int fd, const struct prefix_key *key, uint64_t now_ns)
 	}
 }
 
-/* Programs ask the trie only if the flag is set. */
-static void note_if_any(const struct maps *maps, int fd)
+/* Programs ask the trie only if the flags and the hints say so. */
+static void announce(const struct maps *maps, const struct prefix_key *key)
 {
-	struct config_slot *slot = &maps->config->slot[maps->config->active & 1];
+	unsigned active = maps->config->active & 1;
+	uint32_t flags = hints_add(maps->prefix_hints + active * PREFIX_HINT_WORDS, key);
+
+	__atomic_fetch_or(&maps->config->slot[active].flags, flags | CONFIG_HAS_PREFIXES,
+			  __ATOMIC_RELEASE);
+}
+
+/* When no rule is left they need not ask any more. */
+static void renounce_if_empty(const struct maps *maps, int fd)
+{
+	const uint32_t flags = CONFIG_HAS_PREFIXES | CONFIG_SHORT_PREFIXES;
+	unsigned active = maps->config->active & 1;
 	struct prefix_key first;
 
-	if (!bpf_map_get_next_key(fd, NULL, &first))
-		__atomic_fetch_or(&slot->flags, CONFIG_HAS_PREFIXES, __ATOMIC_RELEASE);
-	else if (errno == ENOENT)
-		__atomic_fetch_and(&slot->flags, ~(uint32_t)CONFIG_HAS_PREFIXES, __ATOMIC_RELEASE);
+	if (!bpf_map_get_next_key(fd, NULL, &first) || errno != ENOENT)
+		return;
+	__atomic_fetch_and(&maps->config->slot[active].flags, ~flags, __ATOMIC_RELEASE);
+	hints_clear(maps->prefix_hints + active * PREFIX_HINT_WORDS);
 }
 
 int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
@@ -121,10 +133,12 @@ int maps_prefix_set(struct maps *maps, const struct prefix_key *key,
 	/* While the key is there: from a key that is not, a walk begins at the first. */
 	if (by_hand->action == PREFIX_NONE)
 		forget_ended(fd, key, now_ns);
+	else
+		announce(maps, key);
 	err = write_own(fd, key, &entry);
 	if (!err && by_hand->action != PREFIX_NONE)
 		forget_ended(fd, key, now_ns);
-	note_if_any(maps, fd);
+	renounce_if_empty(maps, fd);
 	if (!err && by_hand->action == PREFIX_NONE && !was_said)
 		return -ENOENT;
 	return err;

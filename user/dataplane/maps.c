@@ -48,6 +48,7 @@ static const struct map_shape shapes[MAPS] = {
 	[MAP_CONFIG] = { "config", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct config), 1 },
 	[MAP_PROTECT] = { "protect", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct protected_ports),
 			  PROTECT_WORDS },
+	[MAP_PREFIX_HINTS] = { "prefix_hints", BPF_MAP_TYPE_ARRAY, 4, 8, 2 * PREFIX_HINT_WORDS },
 	[MAP_PREFIXES_0] = { "prefixes_0", BPF_MAP_TYPE_LPM_TRIE, sizeof(struct prefix_key),
 			     sizeof(struct prefix_entry), PREFIXES_MAX },
 	[MAP_PREFIXES_1] = { "prefixes_1", BPF_MAP_TYPE_LPM_TRIE, sizeof(struct prefix_key),
@@ -100,7 +101,10 @@ static int map_all(struct maps *maps, bool write)
 	maps->config = map_memory(maps->fd[MAP_CONFIG], sizeof(struct config), write);
 	maps->protect = map_memory(maps->fd[MAP_PROTECT],
 				   sizeof(struct protected_ports) * PROTECT_WORDS, write);
-	if (!maps->ip_buckets || !maps->node_buckets || !maps->config || !maps->protect)
+	maps->prefix_hints = map_memory(maps->fd[MAP_PREFIX_HINTS],
+					2 * PREFIX_HINT_WORDS * sizeof(*maps->prefix_hints), write);
+	if (!maps->ip_buckets || !maps->node_buckets || !maps->config || !maps->protect ||
+	    !maps->prefix_hints)
 		return -errno;
 	return 0;
 }
@@ -118,6 +122,7 @@ void maps_close(struct maps *maps)
 	unmap_memory(maps->node_buckets, sizeof(struct node_buckets));
 	unmap_memory(maps->config, sizeof(struct config));
 	unmap_memory(maps->protect, sizeof(struct protected_ports) * PROTECT_WORDS);
+	unmap_memory(maps->prefix_hints, 2 * PREFIX_HINT_WORDS * sizeof(*maps->prefix_hints));
 	for (int id = 0; id < MAPS; id++)
 		if (maps->fd[id] >= 0)
 			(void)close(maps->fd[id]);

@@ -32,6 +32,7 @@ enum map_id {
 	MAP_INTERFACES,
 	MAP_CONFIG,
 	MAP_PROTECT,
+	MAP_PREFIX_HINTS,
 	MAP_PREFIXES_0,
 	MAP_PREFIXES_1,
 	MAP_SWEEPER,
@@ -40,10 +41,11 @@ enum map_id {
 
 struct maps {
 	int fd[MAPS];
-	struct bucket_set *ip_buckets; /* IP_SETS of them; mapped, as the next three */
+	struct bucket_set *ip_buckets; /* IP_SETS of them; mapped, as the next four */
 	struct node_buckets *node_buckets;
 	struct config *config;
 	struct protected_ports *protect; /* PROTECT_WORDS of them */
+	uint64_t *prefix_hints;		 /* PREFIX_HINT_WORDS for each slot */
 };
 
 /* The name a map is pinned under. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataplane/hints.h"
 #include "dataplane/rules.h"
 #include "dataplane/trie.h"
 
@@ -19,7 +20,8 @@ struct load {
 	uint64_t now_ns;
 	struct trie_writer writer;
 	const struct setting_prefix **index; /* by address and length; NULL: not made yet */
-	bool any;
+	uint64_t *hints;                     /* of the idle slot */
+	uint32_t flags;
 };
 
 static int compare(const void *one, const void *other)
@@ -58,6 +60,12 @@ static const struct setting_prefix *find_setting(const struct load *load,
 	return found ? *found : NULL;
 }
 
+static int add(struct load *load, const struct prefix_key *key, const struct prefix_entry *entry)
+{
+	load->flags |= CONFIG_HAS_PREFIXES | hints_add(load->hints, key);
+	return trie_write(&load->writer, key, entry);
+}
+
 static int add_configured(struct load *load)
 {
 	for (size_t at = 0; at < load->settings->prefix_count; at++) {
@@ -67,10 +75,9 @@ static int add_configured(struct load *load)
 		int err = rules_prefix(setting, &entry.configured);
 
 		if (!err)
-			err = trie_write(&load->writer, &key, &entry);
+			err = add(load, &key, &entry);
 		if (err)
 			return err;
-		load->any = true;
 	}
 	return trie_writer_flush(&load->writer);
 }
@@ -95,18 +102,23 @@ static int carry_over(const struct prefix_key *key, const struct prefix_entry *o
 		err = rules_prefix(setting, &entry.configured);
 	if (err)
 		return err;
-	load->any = true;
-	return trie_write(&load->writer, key, &entry);
+	return add(load, key, &entry);
 }
 
-int prefixes_load(struct maps *maps, const struct settings *settings, uint64_t now_ns, bool *any)
+int prefixes_load(struct maps *maps, const struct settings *settings, uint64_t now_ns,
+		  uint32_t *flags)
 {
 	bool idle_is_1 = !(maps->config->active & 1);
 	int idle = maps->fd[idle_is_1 ? MAP_PREFIXES_1 : MAP_PREFIXES_0];
 	int in_force = maps->fd[idle_is_1 ? MAP_PREFIXES_0 : MAP_PREFIXES_1];
-	struct load load = { .settings = settings, .now_ns = now_ns };
+	struct load load = {
+		.settings = settings,
+		.now_ns = now_ns,
+		.hints = maps->prefix_hints + (idle_is_1 ? PREFIX_HINT_WORDS : 0),
+	};
 	int err = trie_empty(idle);
 
+	hints_clear(load.hints);
 	if (!err)
 		err = trie_writer_open(&load.writer, idle);
 	if (!err)
@@ -118,6 +130,6 @@ int prefixes_load(struct maps *maps, const struct settings *settings, uint64_t n
 	trie_writer_close(&load.writer);
 	free(load.index);
 	if (!err)
-		*any = load.any;
+		*flags = load.flags;
 	return err;
 }

@@ -3,7 +3,6 @@
 #ifndef SLUICE_DATAPLANE_PREFIXES_H
 #define SLUICE_DATAPLANE_PREFIXES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "dataplane/maps.h"
@@ -11,9 +10,10 @@
 
 /*
  * Write the idle slot's trie anew: what settings say, and what was said by hand and has not ended
- * by now_ns, from the trie in force. *any: whether there is any rule at all. Wants the lock. 0 or
- * -errno; then the trie holds anything.
+ * by now_ns, from the trie in force; and its hints. *flags: what the slot has to say of it, bits of
+ * enum config_flag. Wants the lock. 0 or -errno; then the trie holds anything.
  */
-int prefixes_load(struct maps *maps, const struct settings *settings, uint64_t now_ns, bool *any);
+int prefixes_load(struct maps *maps, const struct settings *settings, uint64_t now_ns,
+		  uint32_t *flags);
 
 #endif

@@ -268,7 +268,8 @@ uint64_t probe_map_bytes(void)
 	return 2 * (uint64_t)IP_SETS * sizeof(struct bucket_set) +
 	       OFFENDERS_MAX * (sizeof(struct offender) + sizeof(union address) + overhead) +
 	       EVENTS_BYTES + sizeof(struct config) +
-	       PROTECT_WORDS * sizeof(struct protected_ports) + per_cpu * maps_cpus();
+	       PROTECT_WORDS * sizeof(struct protected_ports) +
+	       2 * PREFIX_HINT_WORDS * sizeof(uint64_t) + per_cpu * maps_cpus();
 }
 
 void probe_kernel(bool has_room, struct kernel_facts *out)
