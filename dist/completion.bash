@@ -32,7 +32,8 @@ _sluice_value() {
 	case $1 in
 	-c | --config | --socket) _sluice_files -f ;;
 	--bpffs) _sluice_files -d ;;
-	--mode) _sluice_words auto native generic ;;
+	--mode) _sluice_words auto native tc clsact generic ;;
+	--require) _sluice_words native tc ;;
 	--confirm) _sluice_words 10s 30s 60s ;;
 	-i | --interval) _sluice_words 1s 5s 10s ;;
 	--ttl) _sluice_words 10m 1h 1d 7d ;;
@@ -51,7 +52,7 @@ _sluice_options() {
 	local all="--bpffs --socket --json --verbose --help"
 	local limit="--rate --burst --bytes-per-second --burst-bytes --max-body-bytes --max-queue"
 	case $1 in
-	attach) _sluice_words --config --mode --confirm "$all" ;;
+	attach) _sluice_words --config --mode --require --confirm "$all" ;;
 	detach) _sluice_words --all "$all" ;;
 	stats) _sluice_words --interval --prometheus "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;
@@ -109,8 +110,8 @@ _sluice() {
 	for ((at = 1; at < COMP_CWORD; at++)); do
 		word=${COMP_WORDS[at]}
 		case $word in
-		-c | --config | --bpffs | --socket | --mode | --confirm | -i | --interval | -n | --count | \
-			--connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
+		-c | --config | --bpffs | --socket | --mode | --require | --confirm | -i | --interval | \
+			-n | --count | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
 			--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --ttl | \
 			--tenant | --port | --proto | --iface | --size)
 			[ "${COMP_WORDS[at + 1]}" != = ] || at=$((at + 1))
