@@ -103,6 +103,7 @@ static void tells_those_who_watch(void **state)
 		"process_start_time_seconds 1764500000.25\n",
 		"sluice_decisions_total{question=\"tenant_hit\",reason=\"ok\"} 1\n",
 		"sluice_decisions_total{question=\"tenant_hit\",reason=\"rate_limited\"} 0\n",
+		"sluice_decisions_would_refuse_total{question=\"edge_preread\",reason=\"ip\"} 0\n",
 		"sluice_keys{table=\"tenants\"} 0\n",
 		"sluice_http_answers_total{method=\"GET\",route=\"/v1/check\",status=\"200\"} 1\n",
 		"sluice_http_answers_total{method=\"GET\",route=\"/readyz\",status=\"503\"} 1\n",
