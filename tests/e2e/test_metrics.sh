@@ -157,8 +157,8 @@ remembered() {
 
 		before=$(value 'sluice_table_words{state="in_debt"}')
 		number=$(($(< "$work/number") + 1))
-		echo $number > "$work/number"
-		send_frames --source 198.18.1.$number --kind ack --packets 1
+		echo "$number" > "$work/number"
+		send_frames --source "198.18.1.$number" --kind ack --packets 1
 		[ "$(value 'sluice_table_words{state="in_debt"}')" = "$before" ]
 	}
 
