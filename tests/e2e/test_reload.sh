@@ -129,7 +129,7 @@ config 3
 sed -i 's/name: s0, mode: auto/name: nowhere/' "$work/sluice.yaml"
 is_refused "an interface that is not there" 'no interface nowhere'
 config 3
-sed -i 's/^interfaces.*/interfaces: [{name: s0, mode: auto}, {name: s1, mode: auto}]/' "$work/sluice.yaml"
+sed -i 's/^interfaces.*/interfaces: [{name: s0, mode: auto}, {name: s1, mode: native}]/' "$work/sluice.yaml"
 is_refused "an interface that bears somebody else's program" 's1'
 equal "which it still does" foreign "$(ip -n "e2e_$$_server" -json link show s1 | jq -r .[0].xdp.prog.name)"
 config 3
