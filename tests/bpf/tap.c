@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -22,13 +23,11 @@
 
 enum { PRIORITY_OURS = 1, PRIORITY_PROBE = 2 };
 
-static void set_up(const char *name)
+static void set_up(struct ifreq request)
 {
-	struct ifreq request = {};
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	strncpy(request.ifr_name, name, sizeof(request.ifr_name) - 1);
 	assert_int_equal(ioctl(fd, SIOCGIFFLAGS, &request), 0);
 	request.ifr_flags |= IFF_UP;
 	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &request), 0);
@@ -43,18 +42,31 @@ static void put_filter(uint32_t ifindex, int program, uint32_t priority)
 	assert_int_equal(bpf_tc_attach(&hook, &options), 0);
 }
 
+void tap_own_namespace(void)
+{
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+}
+
+int tap_make(uint32_t ifindex)
+{
+	struct ifreq request = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	unsigned int wanted = ifindex;
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "tap%u", ifindex);
+	assert_int_equal(ioctl(fd, TUNSETIFINDEX, &wanted), 0);
+	assert_int_equal(ioctl(fd, TUNSETIFF, &request), 0);
+	set_up(request);
+	return fd;
+}
+
 void tap_open(struct tap *tap, const struct harness *harness, uint32_t ifindex)
 {
-	struct ifreq request = { .ifr_name = "tap",
-				 .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
-	unsigned int wanted = ifindex;
 
-	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	tap->fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
-	assert_true(tap->fd >= 0);
-	assert_int_equal(ioctl(tap->fd, TUNSETIFINDEX, &wanted), 0);
-	assert_int_equal(ioctl(tap->fd, TUNSETIFF, &request), 0);
+	tap_own_namespace();
+	tap->fd = tap_make(ifindex);
 	tap->ifindex = ifindex;
 	tap->arrived = 0;
 	tap->probe = arrival_probe_bpf__open_and_load();
@@ -62,7 +74,6 @@ void tap_open(struct tap *tap, const struct harness *harness, uint32_t ifindex)
 	assert_int_equal(bpf_tc_hook_create(&hook), 0);
 	put_filter(ifindex, bpf_program__fd(harness->skeleton->progs.sluice_tc), PRIORITY_OURS);
 	put_filter(ifindex, bpf_program__fd(tap->probe->progs.arrival_probe), PRIORITY_PROBE);
-	set_up("tap");
 }
 
 void tap_close(struct tap *tap)

@@ -26,6 +26,15 @@ struct tap {
 };
 
 /* Anything that does not work fails the test. */
+
+/* Leave for a network namespace that nobody else knows. */
+void tap_own_namespace(void);
+
+/* An interface of this number that is up, and nothing more. It is gone when the descriptor is
+ * closed. */
+int tap_make(uint32_t ifindex);
+
+/* All of it. */
 void tap_open(struct tap *tap, const struct harness *harness, uint32_t ifindex);
 void tap_close(struct tap *tap);
 
