@@ -70,10 +70,27 @@ static int program_of(const struct sluice_test_bpf *skeleton, enum hook hook)
 	return bpf_program__fd(programs[hook]);
 }
 
-static int open_harness(void **state, enum hook hook)
+/* offenders_max: 0, or for how many addresses a map has room that pushes out none. */
+static struct sluice_test_bpf *load(uint32_t offenders_max)
+{
+	struct sluice_test_bpf *skeleton = sluice_test_bpf__open();
+
+	if (!skeleton)
+		return NULL;
+	if (offenders_max) {
+		bpf_map__set_type(skeleton->maps.offenders, BPF_MAP_TYPE_HASH);
+		bpf_map__set_max_entries(skeleton->maps.offenders, offenders_max);
+	}
+	if (!sluice_test_bpf__load(skeleton))
+		return skeleton;
+	sluice_test_bpf__destroy(skeleton);
+	return NULL;
+}
+
+static int open_harness(void **state, enum hook hook, uint32_t offenders_max)
 {
 	struct harness *harness = calloc(1, sizeof(*harness));
-	struct sluice_test_bpf *skeleton = sluice_test_bpf__open_and_load();
+	struct sluice_test_bpf *skeleton = load(offenders_max);
 
 	if (!harness || !skeleton) {
 		print_error(
@@ -100,17 +117,22 @@ static int open_harness(void **state, enum hook hook)
 
 int harness_open_xdp(void **state)
 {
-	return open_harness(state, HOOK_XDP);
+	return open_harness(state, HOOK_XDP, 0);
 }
 
 int harness_open_frags(void **state)
 {
-	return open_harness(state, HOOK_FRAGS);
+	return open_harness(state, HOOK_FRAGS, 0);
 }
 
 int harness_open_tc(void **state)
 {
-	return open_harness(state, HOOK_TC);
+	return open_harness(state, HOOK_TC, 0);
+}
+
+int harness_open_crowded(void **state)
+{
+	return open_harness(state, HOOK_XDP, 1);
 }
 
 int harness_close(void **state)

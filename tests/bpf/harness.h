@@ -79,6 +79,8 @@ struct many {
 int harness_open_xdp(void **state);
 int harness_open_frags(void **state);
 int harness_open_tc(void **state);
+/* XDP, and the map of offenders has room for one, whom nobody pushes out. */
+int harness_open_crowded(void **state);
 int harness_close(void **state);
 
 /* Test setup: empty maps, no configuration, the clock at HARNESS_START_NS. */

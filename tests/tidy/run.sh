@@ -27,5 +27,6 @@ check "every file names its licence" \
 check "nothing is left for later" "$sources -exec grep -nE '\\b(TODO|FIXME|XXX|HACK)\\b' {} +"
 check "libbpf is used in dataplane/ only" \
 	"find user -name '*.[ch]' ! -path 'user/dataplane/*' -exec grep -nE '#include <bpf/|skel.h' {} +"
+check "the tests that documents name are there" tests/tidy/named.sh
 check "no trailing space" "$sources -exec grep -nE '[[:space:]]+$' {} +"
 exit $bad
