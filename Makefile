@@ -8,7 +8,8 @@
 # sudo make bench       measure against peers; prints, never passes or fails
 # make fuzz             60 s of each fuzzer (FUZZ_SECONDS=n)
 # sudo make deps        install the Debian packages that are missing
-# sudo make install     into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away
+# sudo make install     into PREFIX (/usr/local), below DESTDIR; make uninstall takes it away, and all
+#                       that is attached; make purge also the configuration and what the daemon kept
 # make vmlinux          renew vmlinux/vmlinux.h from the running kernel
 # make compile_commands.json      for editors
 # make clean
@@ -58,7 +59,7 @@ FUZZ    := $(patsubst tests/fuzz/%.c,$(OUT)/tests/fuzz/%,$(wildcard tests/fuzz/f
 PROBES  := $(patsubst tests/bpf/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bpf/*.bpf.c)) \
 	   $(patsubst tests/bench/%.bpf.c,$(GEN)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 
-.PHONY: all tests deps run test check check-tidy check-format bench fuzz install uninstall clean vmlinux
+.PHONY: all tests deps run test check check-tidy check-format bench fuzz install uninstall purge remove-files clean vmlinux
 all: $(CLI) $(DAEMON)
 tests: $(CLI) $(DAEMON) $(UNIT) $(BPFTEST) $(BENCH)
 
@@ -176,16 +177,24 @@ install: $(CLI) $(DAEMON)
 	for page in $(MANPAGES); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
 
-# Leaves no program attached: nobody would be left who could take it off.
+# Leaves nothing behind: no process, no program, no pin, and of what was written by others the names.
 uninstall:
-	-test -n "$(DESTDIR)" || test ! -x $(PREFIX)/sbin/sluice || $(PREFIX)/sbin/sluice detach --all
-	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
+	$(if $(DESTDIR),,dist/uninstall.sh $(PREFIX))
+	@$(MAKE) --no-print-directory remove-files
+
+purge:
+	$(if $(DESTDIR),,dist/uninstall.sh --purge $(PREFIX))
+	@$(MAKE) --no-print-directory remove-files
+
+remove-files:
+	rm -f $(DESTDIR)$(PREFIX)/sbin/sluiced $(DESTDIR)$(PREFIX)/sbin/sluice
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.service
 	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/sluiced.socket
-	rm -f $(DESTDIR)$(PREFIX)/sbin/sluice $(DESTDIR)$(PREFIX)/share/doc/sluice/sluice.yaml
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/sluice
 	for page in $(MANPAGES); do \
 		rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
-	-rmdir $(DESTDIR)$(PREFIX)/share/doc/sluice 2>/dev/null
+	$(if $(DESTDIR),,-test ! -d /run/systemd/system || systemctl daemon-reload)
 
 vmlinux:
 	@BPFTOOL=$(BPFTOOL) vmlinux/renew.sh
