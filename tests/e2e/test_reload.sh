@@ -126,12 +126,18 @@ config 3
 sed -i '/^admin/,$d; s/0\.0\.0\.0:4002/127.0.0.1:4002/' "$work/sluice.yaml"
 is_refused "HTTP, open to all, will not be without tokens" 'without admin.tokens'
 config 3
-sed -i 's/name: s0, mode: auto/name: nowhere/' "$work/sluice.yaml"
-is_refused "an interface that is not there" 'no interface nowhere'
-config 3
 sed -i 's/^interfaces.*/interfaces: [{name: s0, mode: auto}, {name: s1, mode: native}]/' "$work/sluice.yaml"
 is_refused "an interface that bears somebody else's program" 's1'
 equal "which it still does" foreign "$(ip -n "e2e_$$_server" -json link show s1 | jq -r .[0].xdp.prog.name)"
+config 3
+sed -i 's/name: s0, mode: auto/name: later/' "$work/sluice.yaml"
+check "an interface that is not there yet is no reason" cli reload
+equal "all of the configuration is in force where it is attached" "$(all_are 3)" "$(in_force)"
+check "and the log says what is missing" grep -q "there is no interface later; it is attached when it comes" \
+	"$run/log"
+config 2
+check "back" cli reload
+: > "$run/log"
 config 3
 echo 'nonsense: 1' >> "$work/sluice.yaml"
 is_refused "a file with a mistake" 'sluice.yaml:[0-9]+:.*nonsense'

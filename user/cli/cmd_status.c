@@ -193,20 +193,21 @@ static void print_daemon(const json_t *daemon)
 	       (long long)json_integer_value(json_object_get(daemon, "leases")));
 }
 
-static bool has_pins(const struct cli *cli)
+static bool has_pins(const struct cli *cli, struct pins *pins)
 {
 	struct trouble trouble;
-	struct pins pins;
 
-	return !pins_init(&pins, cli->bpffs, &trouble) && pins_exist(&pins);
+	return !pins_init(pins, cli->bpffs, &trouble) && pins_exist(pins);
 }
 
 /* With `dataplane: off`, or where nothing is attached. */
-static int print_daemon_alone(const struct cli *cli, json_t *daemon)
+static int print_daemon_alone(const struct cli *cli, const struct pins *pins, json_t *daemon)
 {
 	if (cli->json)
-		return print_json(json_pack("{s[] so}", "interfaces", "daemon", daemon));
+		return print_json(json_pack("{s[] so so}", "interfaces", "other_versions",
+					    others_json(pins), "daemon", daemon));
 	printf("not attached to any interface\n");
+	print_others(pins);
 	print_daemon(daemon);
 	json_decref(daemon);
 	return EXIT_DONE;
@@ -225,8 +226,8 @@ static int run_status(struct cli *cli, int argc, char **argv)
 	if (argc)
 		return misused(&command_status, "it takes no argument");
 	daemon = daemon_numbers(cli);
-	if (daemon && !has_pins(cli))
-		return print_daemon_alone(cli, daemon);
+	if (daemon && !has_pins(cli, &pins))
+		return print_daemon_alone(cli, &pins, daemon);
 	code = open_maps(cli, false, &pins, &maps);
 	if (code) {
 		json_decref(daemon);

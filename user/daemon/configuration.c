@@ -22,6 +22,7 @@ struct pending {
 	struct setting_token *tokens;
 	size_t token_count;
 	struct setting_interface *wanted;
+	struct watched *watched;
 	size_t wanted_count;
 };
 
@@ -38,6 +39,8 @@ static int prepare(struct service *service, const struct settings *settings,
 	err = tokens_copy(settings->tokens, settings->token_count, &pending->tokens);
 	if (!err)
 		err = probes_copy(settings, &pending->wanted);
+	if (!err)
+		err = watch_copy(settings, &pending->watched);
 	if (err)
 		return trouble_set(trouble, err, "out of memory");
 	pending->token_count = settings->token_count;
@@ -57,6 +60,7 @@ static int commit(void *data, struct trouble *trouble)
 		http_server_commit(service->http, pending->http);
 	tokens_exchange(&service->tokens, pending->tokens, pending->token_count);
 	probes_exchange(&service->probes, pending->wanted, pending->wanted_count);
+	watch_exchange(&service->watch, pending->watched, pending->wanted_count);
 	*pending = (struct pending){ .service = service };
 	return 0;
 }
@@ -68,6 +72,7 @@ static void discard(struct pending *pending)
 	http_server_discard(pending->http);
 	free(pending->tokens);
 	free(pending->wanted);
+	free(pending->watched);
 }
 
 static bool is_same_endpoint(const struct setting_endpoint *one,
@@ -135,8 +140,15 @@ int service_reload(void *data, struct trouble *trouble)
 	int err;
 
 	(void)pthread_mutex_lock(&service->reloading);
-	err = reload(service, trouble);
+	err = service_reload_locked(service, trouble);
 	(void)pthread_mutex_unlock(&service->reloading);
+	return err;
+}
+
+int service_reload_locked(struct service *service, struct trouble *trouble)
+{
+	int err = reload(service, trouble);
+
 	if (err)
 		log_line(LOG_LEVEL_ERROR, "the old configuration stays in force: %s%s%s",
 			 trouble->cause, trouble->remedy[0] ? " -> " : "", trouble->remedy);

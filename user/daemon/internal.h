@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "daemon/probes.h"
+#include "daemon/watch.h"
 #include "dataplane/attach.h"
 #include "dataplane/hooks.h"
 #include "dataplane/pins.h"
@@ -40,11 +41,15 @@ struct service {
 	struct engine *engine;
 	struct probes probes;
 	bool has_probes;
+	struct watch watch;
 	struct resp_commands commands;
 	struct resp_server *resp;
 	struct tokens tokens; /* for AUTH */
 	struct http_server *http;
 };
+
+/* configuration.c: service_reload() for who holds service->reloading. */
+int service_reload_locked(struct service *service, struct trouble *trouble);
 
 /* plane.c: the data plane, with the rights and the locks it needs. 0, or -errno with *trouble. */
 
@@ -60,6 +65,9 @@ int plane_open(struct service *service, const struct settings *settings, struct 
 int plane_apply(struct service *service, const struct settings *settings,
 		int (*the_rest)(void *data, struct trouble *trouble), void *data,
 		struct trouble *trouble);
+
+/* At each tick: attach again what has to be attached. */
+void plane_follow(struct service *service);
 
 /* shedding.c: the memory of clients' buckets, which the kernel's programs look at. */
 

@@ -6,7 +6,10 @@
 #include "daemon/internal.h"
 
 #include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "dataplane/object.h"
 
@@ -70,18 +73,58 @@ static void report(const struct attach_result *result)
 
 	for (size_t at = 0; at < result->count; at++)
 		log_line(LOG_LEVEL_INFO, "%s: %s in %s mode%s%s", result->interfaces[at].name,
-			 result->interfaces[at].taken_from ? "taken over" :
-			 result->interfaces[at].renewed	   ? "renewed" :
-							     "attached",
+			 result->interfaces[at].taken_from ? "taken over"
+			 : result->interfaces[at].renewed  ? "renewed"
+							   : "attached",
 			 attach_mode_name(result->interfaces[at].mode),
 			 result->interfaces[at].passed_over[0] ? ", passed over " : "",
 			 result->interfaces[at].passed_over);
 	if (!taken_over->version)
 		return;
 	taken_over_text(taken_over, text);
-	log_line(taken_over->keeps_debts && !taken_over->rules_lost ? LOG_LEVEL_INFO :
-								      LOG_LEVEL_WARNING,
+	log_line(taken_over->keeps_debts && !taken_over->rules_lost ? LOG_LEVEL_INFO
+								    : LOG_LEVEL_WARNING,
 		 "%s", text);
+}
+
+/* The same settings with those interfaces that are there. The command line refuses what is not; we
+ * wait for it, since at boot, or with a tunnel, it may come later. To be freed with free(). */
+static struct setting_interface *only_present(const struct settings *settings,
+					      struct settings *present)
+{
+	*present = *settings;
+	present->interface_count = 0;
+	present->interfaces = calloc(settings->interface_count + 1, sizeof(*present->interfaces));
+	for (size_t at = 0; present->interfaces && at < settings->interface_count; at++) {
+		const struct setting_interface *one = &settings->interfaces[at];
+
+		if (if_nametoindex(one->name))
+			present->interfaces[present->interface_count++] = *one;
+		else
+			log_line(LOG_LEVEL_WARNING,
+				 "there is no interface %s; it is attached when it comes",
+				 one->name);
+	}
+	return present->interfaces;
+}
+
+static int apply(struct service *service, const struct settings *settings, struct rest *rest,
+		 struct trouble *trouble)
+{
+	struct attach_result result = { 0 };
+	struct pins pins = service->pins; /* a lock of its own */
+	int err = pins_lock(&pins, true, trouble);
+
+	if (err)
+		return advise_without(err, trouble);
+	if (settings->interface_count)
+		err = attach_all(&pins, settings, confirm, rest, &result, trouble);
+	else
+		err = attach_configure(&pins, settings, confirm, rest, trouble);
+	pins_unlock(&pins);
+	if (!err)
+		report(&result);
+	return advise_without(err, trouble);
 }
 
 int plane_apply(struct service *service, const struct settings *settings,
@@ -89,22 +132,59 @@ int plane_apply(struct service *service, const struct settings *settings,
 		struct trouble *trouble)
 {
 	struct rest rest = { .put_in_force = the_rest, .data = data };
-	struct attach_result result = { 0 };
-	struct pins pins = service->pins; /* a lock of its own */
+	struct setting_interface *interfaces;
+	struct settings present;
 	int err;
 
 	if (!service->has_dataplane || !settings->interface_count)
 		return the_rest(data, trouble);
-	err = pins_lock(&pins, true, trouble);
-	if (err)
-		return advise_without(err, trouble);
-	err = attach_all(&pins, settings, confirm, &rest, &result, trouble);
-	pins_unlock(&pins);
-	if (!err)
-		report(&result);
+	interfaces = only_present(settings, &present);
+	if (!interfaces)
+		return trouble_set(trouble, -ENOMEM, "out of memory");
+	if (present.interface_count || pins_exist(&service->pins))
+		err = apply(service, &present, &rest, trouble);
+	else
+		err = the_rest(data, trouble);
+	free(interfaces);
 	if (!rest.err)
-		return advise_without(err, trouble);
+		return err;
 	/* Rather than that it was taken back, say why. */
 	*trouble = rest.trouble;
 	return rest.err;
+}
+
+/* For watch_look(). */
+static int attach_again(const struct setting_interface *one, void *data, struct trouble *trouble)
+{
+	struct service *service = data;
+	struct attach_result result = { 0 };
+	struct pins pins = service->pins;
+	int err;
+
+	if (!pins_exist(&pins))
+		return -ENOENT;
+	err = pins_lock_now(&pins, trouble);
+	if (err)
+		return err;
+	err = attach_more(&pins, one, 1, &result, trouble);
+	pins_unlock(&pins);
+	if (!err)
+		report(&result);
+	return err;
+}
+
+void plane_follow(struct service *service)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	struct trouble trouble; /* is logged */
+
+	if (!service->has_dataplane || !watch_is_due(&service->watch, now_ns))
+		return;
+	/* Whoever reloads attaches, too. */
+	if (pthread_mutex_trylock(&service->reloading))
+		return;
+	/* Settings are not kept in memory, with their lists of prefixes: the file is read anew. */
+	if (watch_look(&service->watch, &service->pins, now_ns, attach_again, service))
+		(void)service_reload_locked(service, &trouble);
+	(void)pthread_mutex_unlock(&service->reloading);
 }

@@ -70,16 +70,12 @@ static bool can_store(struct probes *probes, struct trouble *why)
 	return false;
 }
 
-/* The link of that name, rather one that is attached. NULL: there is none. */
-static const struct link_state *find_link(const struct link_state *links, size_t count,
-					  const char *name)
+static bool is_attached(const struct link_state *links, size_t count, const char *name)
 {
-	const struct link_state *found = NULL;
-
 	for (size_t at = 0; at < count; at++)
-		if (!strcmp(links[at].name, name) && (!found || links[at].attached))
-			found = &links[at];
-	return found;
+		if (links[at].attached && !strcmp(links[at].name, name))
+			return true;
+	return false;
 }
 
 static bool has_dataplane(const struct probes *probes, struct trouble *why)
@@ -98,16 +94,17 @@ static bool has_dataplane(const struct probes *probes, struct trouble *why)
 	}
 	for (size_t at = 0; at < probes->wanted_count; at++) {
 		const char *name = probes->wanted[at].name;
-		const struct link_state *link = find_link(links, count, name);
 
-		if (link && link->attached)
+		if (is_attached(links, count, name))
 			continue;
 		if (if_nametoindex(name))
-			trouble_set(why, 0, "%s is not attached%s%s: its packets are not limited",
-				    name, link ? ", " : "", link ? link->reason : "");
+			trouble_set(why, 0, "%s is not attached: its packets are not limited",
+				    name);
 		else
 			trouble_set(why, 0, "the interface %s is gone", name);
-		trouble_advise(why, "sluice reload attaches it when it is there");
+		trouble_advise(why, if_nametoindex(name)
+					    ? "the log says why; sluice reload attaches it"
+					    : "it is attached when it is there");
 		return false;
 	}
 	return true;

@@ -45,7 +45,8 @@ static int open_state(struct service *service, const char *state, char database[
 	if (mkdir(state, 0750) && errno != EEXIST) {
 		err = -errno;
 		trouble_set(trouble, 0, "cannot make %s: %s", state, strerror(-err));
-		trouble_advise(trouble, "make it, or name another with `state` in the configuration");
+		trouble_advise(trouble,
+			       "make it, or name another with `state` in the configuration");
 		return err;
 	}
 	service->state_fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -57,7 +58,8 @@ static int open_state(struct service *service, const char *state, char database[
 		trouble_advise(trouble, "stop that one, or name another folder with `state`");
 	} else {
 		trouble_set(trouble, 0, "cannot lock %s: %s", state, strerror(-err));
-		trouble_advise(trouble, "let this user read it, or name another folder with `state`");
+		trouble_advise(trouble,
+			       "let this user read it, or name another folder with `state`");
 	}
 	return err;
 }
@@ -112,7 +114,8 @@ static int start_engine(struct service *service, const struct settings *settings
 	};
 
 	shedding_begin(service);
-	options.client_memory = (struct address_memory){ service->hooks.sets, service->hooks.hooks };
+	options.client_memory =
+		(struct address_memory){ service->hooks.sets, service->hooks.hooks };
 	return engine_new(&options, &service->engine, trouble);
 }
 
@@ -124,6 +127,7 @@ static int start_probes(struct service *service, const struct settings *settings
 	probes_init(&service->probes, service->engine,
 		    service->has_dataplane ? &service->pins : NULL);
 	service->has_probes = true;
+	watch_init(&service->watch);
 	if (probes_copy(settings, &wanted))
 		return trouble_set(trouble, -ENOMEM, "out of memory");
 	probes_exchange(&service->probes, wanted, settings->interface_count);
@@ -140,8 +144,8 @@ static void say_where(const struct resp_server_options *options)
 	log_line(LOG_LEVEL_INFO, "answers on %s%s%s%s%s with %u workers", inherited,
 		 inherited[0] && (options->unix_path || options->tcp) ? " and " : "",
 		 options->unix_path ? options->unix_path : "",
-		 options->unix_path && options->tcp ? " and " : "", options->tcp ? options->tcp : "",
-		 options->workers);
+		 options->unix_path && options->tcp ? " and " : "",
+		 options->tcp ? options->tcp : "", options->workers);
 }
 
 /* Where to listen: what a supervisor has opened, in place of what would be opened of that kind. */
@@ -205,6 +209,8 @@ static void add_metrics(void *context, struct exposition *out)
 	struct service *service = context;
 
 	probes_metrics(&service->probes, out);
+	if (service->has_dataplane)
+		watch_metrics(&service->watch, out);
 }
 
 static int start_http(struct service *service, const struct settings *settings,
@@ -246,9 +252,17 @@ struct starting {
 static int start_servers(void *data, struct trouble *trouble)
 {
 	const struct starting *starting = data;
-	int err = start_resp(starting->service, starting->settings, trouble);
+	struct service *service = starting->service;
+	struct watched *watched;
+	int err = start_resp(service, starting->settings, trouble);
 
-	return err ? err : start_http(starting->service, starting->settings, trouble);
+	if (!err)
+		err = start_http(service, starting->settings, trouble);
+	if (!err && watch_copy(starting->settings, &watched))
+		err = trouble_set(trouble, -ENOMEM, "out of memory");
+	if (!err)
+		watch_exchange(&service->watch, watched, starting->settings->interface_count);
+	return err;
 }
 
 static struct service *new_service(const char *config, const struct settings *settings)
@@ -258,6 +272,7 @@ static struct service *new_service(const char *config, const struct settings *se
 	if (!service)
 		return NULL;
 	service->state_fd = -1;
+	service->watch.changes_fd = -1;
 	service->started.listen = settings->listen;
 	memcpy(service->started.state, settings->state, sizeof(service->started.state));
 	service->started.workers = settings->workers;
@@ -309,6 +324,7 @@ void service_tick(struct service *service)
 {
 	engine_tick(service->engine);
 	shedding_follow(service);
+	plane_follow(service);
 }
 
 void service_stop(struct service *service)
@@ -324,6 +340,7 @@ void service_stop(struct service *service)
 	resp_commands_done(&service->commands);
 	if (service->has_probes)
 		probes_done(&service->probes);
+	watch_done(&service->watch);
 	engine_free(service->engine);
 	shedding_end(service);
 	tenant_map_close(&service->tenants);

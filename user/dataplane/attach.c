@@ -148,7 +148,7 @@ static int prepare(struct attempt *attempt)
 	if (!err && takeover->from)
 		err = takeover_fill(takeover, attempt->pins, &attempt->maps,
 				    &attempt->result->taken_over, attempt->trouble);
-	if (!err)
+	if (!err && !attempt->keeps_configuration)
 		err = apply_prepare(&attempt->maps, attempt->settings, attempt->trouble);
 	return err;
 }
@@ -168,7 +168,7 @@ static int put_in_force(struct attempt *attempt)
 		err = ladder_attach(attempt, &attempt->result->interfaces[at]);
 	if (!err)
 		err = publish(attempt);
-	if (err || is_done)
+	if (err || is_done || attempt->keeps_configuration)
 		return err;
 	undo->active_before = attempt->maps.config->active & 1;
 	undo->turned_over = true;
@@ -211,18 +211,18 @@ static void attempt_done(struct attempt *attempt)
 	takeover_close(&attempt->takeover);
 }
 
-int attach_all(struct pins *pins, const struct settings *settings,
-	       bool (*confirm)(const struct attach_result *, void *), void *data,
-	       struct attach_result *result, struct trouble *trouble)
+static int attach_some(struct attempt *wanted,
+		       bool (*confirm)(const struct attach_result *, void *), void *data)
 {
-	struct attempt attempt = {
-		.pins = pins, .settings = settings, .result = result, .trouble = trouble,
-	};
+	struct attempt attempt = *wanted;
+	struct attach_result *result = attempt.result;
+	struct trouble *trouble = attempt.trouble;
+	struct pins *pins = attempt.pins;
 	int err;
 
 	memset(attempt.takeover.fd, -1, sizeof(attempt.takeover.fd));
 	memset(attempt.maps.fd, -1, sizeof(attempt.maps.fd));
-	err = find_interfaces(&attempt);
+	err = attempt.keeps_interfaces ? 0 : find_interfaces(&attempt);
 	if (err)
 		return err;
 	clear_staging(pins);
@@ -242,4 +242,55 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	finish(&attempt);
 	attempt_done(&attempt);
 	return 0;
+}
+
+int attach_all(struct pins *pins, const struct settings *settings,
+	       bool (*confirm)(const struct attach_result *, void *), void *data,
+	       struct attach_result *result, struct trouble *trouble)
+{
+	struct attempt attempt = {
+		.pins = pins, .settings = settings, .result = result, .trouble = trouble,
+	};
+
+	return attach_some(&attempt, confirm, data);
+}
+
+static int explain_none(const struct pins *pins, struct trouble *trouble)
+{
+	return trouble_set(trouble, -ENOENT, "nothing is attached: there is no %s", pins->set);
+}
+
+int attach_configure(struct pins *pins, const struct settings *settings,
+		     bool (*confirm)(const struct attach_result *, void *), void *data,
+		     struct trouble *trouble)
+{
+	struct attach_result result = {};
+	struct attempt attempt = {
+		.pins = pins,
+		.keeps_interfaces = true,
+		.settings = settings,
+		.result = &result,
+		.trouble = trouble,
+	};
+
+	return pins_exist(pins) ? attach_some(&attempt, confirm, data) :
+				  explain_none(pins, trouble);
+}
+
+int attach_more(struct pins *pins, const struct setting_interface *interfaces, size_t count,
+		struct attach_result *result, struct trouble *trouble)
+{
+	const struct settings settings = {
+		.interfaces = (struct setting_interface *)interfaces,
+		.interface_count = count,
+	};
+	struct attempt attempt = {
+		.pins = pins,
+		.keeps_configuration = true,
+		.settings = &settings,
+		.result = result,
+		.trouble = trouble,
+	};
+
+	return pins_exist(pins) ? attach_some(&attempt, NULL, NULL) : explain_none(pins, trouble);
 }

@@ -63,6 +63,19 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	       bool (*confirm)(const struct attach_result *, void *), void *data,
 	       struct attach_result *result, struct trouble *trouble);
 
+/* Put settings in force where sluice is attached already, without attaching anywhere; else the same.
+ * -ENOENT: there are no maps of this version. */
+int attach_configure(struct pins *pins, const struct settings *settings,
+		     bool (*confirm)(const struct attach_result *, void *), void *data,
+		     struct trouble *trouble);
+
+/*
+ * Attach to further interfaces, under the configuration that is in force. -ENOENT: there is none of
+ * this version. Else as attach_all().
+ */
+int attach_more(struct pins *pins, const struct setting_interface *interfaces, size_t count,
+		struct attach_result *result, struct trouble *trouble);
+
 /*
  * Take the program off an interface, by whatever holds it there; the last one takes the maps with it.
  * -ENOENT: it is not attached there. Wants the lock, if there is a folder to lock.
@@ -82,7 +95,8 @@ void links_forget_dead(const struct pins *pins);
 /* One interface that has a pinned link. */
 struct link_state {
 	uint32_t ifindex;      /* it was made for */
-	char name[INTERFACE_NAME_MAX]; /* "" if the interface is gone, or in another namespace */
+	/* That it was attached by, if it is gone; "" if that is not known, or in another namespace. */
+	char name[INTERFACE_NAME_MAX];
 	bool attached;	       /* false: the interface is gone, or the program was taken off */
 	const char *reason;    /* why packets there are not limited, or not by us to see; NULL */
 	enum attach_mode mode; /* MODE_NATIVE, MODE_TC or MODE_GENERIC */

@@ -61,6 +61,20 @@ static const char *reason_of(int err, const struct link_facts *facts)
 	}
 }
 
+/* What it was called, and whether another has that name now. */
+static void name_gone(const struct listing *listing, struct link_state *state)
+{
+	struct interface_record record = {};
+
+	if (listing->records < 0 ||
+	    bpf_map_lookup_elem(listing->records, &state->ifindex, &record))
+		return;
+	(void)snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(record.name) - 1,
+		       record.name);
+	if (if_nametoindex(state->name))
+		state->reason = "the interface is gone, and has come back as another: attach again";
+}
+
 static int list_link(uint32_t ifindex, const char *path, void *data)
 {
 	struct listing *listing = data;
@@ -82,32 +96,12 @@ static int list_link(uint32_t ifindex, const char *path, void *data)
 	state->attached = !state->reason || err == -EXDEV;
 	if (!err || err == -ENOLINK)
 		(void)if_indextoname(ifindex, state->name);
+	if (err == -ENODEV)
+		name_gone(listing, state);
 	memcpy(state->program, facts.program, sizeof(state->program));
-	if (state->name[0])
+	if (state->name[0] && err != -ENODEV)
 		add_record(listing, state);
 	return 0;
-}
-
-static bool has_other(const struct listing *listing, const struct link_state *parked)
-{
-	for (size_t at = 0; at < listing->count; at++)
-		if (listing->links[at].ifindex == parked->ifindex && listing->links[at].attached)
-			return true;
-	return false;
-}
-
-/* While a change of mode waits to be confirmed, what is parked says nothing to anybody. */
-static void leave_out_parked(struct listing *listing)
-{
-	size_t kept = 0;
-
-	for (size_t at = 0; at < listing->count; at++) {
-		const struct link_state *link = &listing->links[at];
-
-		if (strcmp(link->program, LINK_PARKED) != 0 || !has_other(listing, link))
-			listing->links[kept++] = *link;
-	}
-	listing->count = kept;
 }
 
 int links_list(const struct pins *pins, struct link_state *links, size_t max, size_t *count)
@@ -117,7 +111,6 @@ int links_list(const struct pins *pins, struct link_state *links, size_t max, si
 
 	if (listing.records >= 0)
 		(void)close(listing.records);
-	leave_out_parked(&listing);
 	*count = listing.count;
 	return err;
 }

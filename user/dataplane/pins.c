@@ -131,6 +131,11 @@ int pins_lock(struct pins *pins, bool make, struct trouble *trouble)
 	return -EBUSY;
 }
 
+int pins_lock_now(struct pins *pins, struct trouble *trouble)
+{
+	return try_lock(pins, false, trouble);
+}
+
 void pins_unlock(struct pins *pins)
 {
 	if (pins->lock_fd >= 0)

@@ -44,6 +44,9 @@ int pins_init(struct pins *pins, const char *root, struct trouble *trouble);
 int pins_lock(struct pins *pins, bool make, struct trouble *trouble);
 void pins_unlock(struct pins *pins);
 
+/* The same without waiting and making. -EAGAIN: somebody else has it. */
+int pins_lock_now(struct pins *pins, struct trouble *trouble);
+
 /* Whether there is a set of our version. */
 bool pins_exist(const struct pins *pins);
 
