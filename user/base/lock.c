@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* 0: nobody that we can see. */
-static int find_holder(int fd)
+int lock_holder(int fd)
 {
 	FILE *locks = fopen("/proc/locks", "re");
 	struct stat status;
@@ -45,7 +44,7 @@ int lock_take(int fd, char holder[LOCK_HOLDER_MAX])
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return 0;
 	err = -errno;
-	pid = err == -EWOULDBLOCK ? find_holder(fd) : 0;
+	pid = err == -EWOULDBLOCK ? lock_holder(fd) : 0;
 	if (pid)
 		(void)snprintf(holder, LOCK_HOLDER_MAX, " (process %d)", pid);
 	return err;

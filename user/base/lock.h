@@ -13,4 +13,7 @@ enum { LOCK_HOLDER_MAX = 40 };
  */
 int lock_take(int fd, char holder[LOCK_HOLDER_MAX]);
 
+/* Who holds the lock on an open file or folder, without trying to take it; 0: nobody that we can see. */
+int lock_holder(int fd);
+
 #endif

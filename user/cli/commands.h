@@ -45,7 +45,7 @@ struct command {
 
 extern const struct command command_attach, command_detach, command_status, command_stats,
 	command_top, command_monitor, command_ip, command_config, command_tenant, command_audit,
-	command_reload;
+	command_reload, command_doctor;
 
 /* Say what is wrong and what helps, and return the exit code for err. */
 int complain(int err, const struct trouble *trouble);

@@ -19,7 +19,7 @@
 static const struct command *const commands[] = {
 	&command_attach, &command_detach, &command_status, &command_stats,
 	&command_top,	 &command_monitor, &command_ip,	   &command_config,
-	&command_tenant, &command_audit,   &command_reload,
+	&command_tenant, &command_audit,   &command_reload, &command_doctor,
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -6,17 +6,17 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
 
+#include "base/lock.h"
 #include "dataplane/attach.h"
 
 static void check_folder(struct pins_facts *out)
@@ -119,30 +119,17 @@ static void name_process(int pid, char *out, size_t size)
 	(void)fclose(file);
 }
 
-/* Who holds the lock on the folder. To try to take it would be in the way of who just wants it. */
+/* To try to take the lock would be in the way of who just wants it. */
 static void find_lock(struct pins_facts *out)
 {
-	FILE *file = fopen("/proc/locks", "re");
-	unsigned major_number, minor_number;
-	unsigned long long inode;
-	struct stat root;
-	char line[256];
-	int pid;
+	int fd = open(out->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (!file)
+	if (fd < 0)
 		return;
-	while (!stat(out->root, &root) && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major_number,
-			   &minor_number, &inode) != 4)
-			continue;
-		if (inode != root.st_ino || major_number != major(root.st_dev) ||
-		    minor_number != minor(root.st_dev))
-			continue;
-		out->lock_pid = pid > 0 ? pid : -1;
-		name_process(pid, out->lock_name, sizeof(out->lock_name));
-		break;
-	}
-	(void)fclose(file);
+	out->lock_pid = lock_holder(fd);
+	if (out->lock_pid)
+		name_process(out->lock_pid, out->lock_name, sizeof(out->lock_name));
+	(void)close(fd);
 }
 
 void probe_pins(const struct pins *pins, struct pins_facts *out)
