@@ -40,7 +40,7 @@ _sluice_value() {
 	--proto) _sluice_words tcp udp icmp ;;
 	--iface) _sluice_words "$(_sluice_interfaces)" ;;
 	-n | --count | --port | --size | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
-		--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --tenant)
+		--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --tenant | --ssh)
 		COMPREPLY=()
 		;;
 	*) return 1 ;;
@@ -53,6 +53,7 @@ _sluice_options() {
 	local limit="--rate --burst --bytes-per-second --burst-bytes --max-body-bytes --max-queue"
 	case $1 in
 	attach) _sluice_words --config --mode --require --confirm "$all" ;;
+	doctor) _sluice_words --config --mode --ssh "$all" ;;
 	detach) _sluice_words --all "$all" ;;
 	stats) _sluice_words --interval --prometheus "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;
@@ -83,8 +84,8 @@ _sluice_options() {
 # _sluice_argument COMMAND FIRST COUNT: the command's first word and how many it has so far.
 _sluice_argument() {
 	case $1 in
-	'') _sluice_words attach detach status stats top monitor ip tenant audit reload config ;;
-	attach | detach) _sluice_words "$(_sluice_interfaces)" ;;
+	'') _sluice_words doctor attach detach status stats top monitor ip tenant audit reload config ;;
+	attach | detach | doctor) _sluice_words "$(_sluice_interfaces)" ;;
 	ip) [ "$3" != 0 ] || _sluice_words show explain reset exempt deny limit clear list ;;
 	tenant) [ "$3" != 0 ] || _sluice_words list show set unset hit ;;
 	config)
@@ -110,7 +111,7 @@ _sluice() {
 	for ((at = 1; at < COMP_CWORD; at++)); do
 		word=${COMP_WORDS[at]}
 		case $word in
-		-c | --config | --bpffs | --socket | --mode | --require | --confirm | -i | --interval | \
+		-c | --config | --bpffs | --socket | --mode | --require | --ssh | --confirm | -i | --interval | \
 			-n | --count | --connections | --packets | --bytes | --rate | --burst | --bytes-per-second | \
 			--burst-bytes | --max-body-bytes | --max-queue | --max-queue-bytes | --ttl | \
 			--tenant | --port | --proto | --iface | --size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The figures of a configuration, worked out once and handed to a visitor one by one: a file may
- * hold a million limits. Private to settings_report.c, whose text and JSON are two visitors.
+ * hold a million limits. Text and JSON of settings_report.c are two visitors; doctor asks for the
+ * table's figure.
  */
 #ifndef SLUICE_LIMIT_SETTINGS_FIGURES_H
 #define SLUICE_LIMIT_SETTINGS_FIGURES_H
