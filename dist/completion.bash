@@ -53,7 +53,7 @@ _sluice_options() {
 	local limit="--rate --burst --bytes-per-second --burst-bytes --max-body-bytes --max-queue"
 	case $1 in
 	attach) _sluice_words --config --mode --require --confirm "$all" ;;
-	doctor) _sluice_words --config --mode --ssh "$all" ;;
+	doctor) _sluice_words --config --mode --require --ssh "$all" ;;
 	detach) _sluice_words --all "$all" ;;
 	stats) _sluice_words --interval --prometheus "$all" ;;
 	top) _sluice_words --count --interval "$all" ;;

@@ -137,27 +137,27 @@ test_host() {
 
 # ---- interfaces: what is foretold is what comes
 
-# rung_of INTERFACE: that doctor foretells
+# rung_of INTERFACE: that doctor foretells, in the words of attach's JSON
 rung_of() {
-	jq -r --arg name "$1" '.findings[] | select(.subject == $name and (.what | test("would be used")))
-		| .what | sub(" would be used.*"; "")' "$work/doctor.json"
+	jq -r --arg name "$1" '.findings[] | select(.subject == $name) | .what |
+		capture("^(?<rung>.*) would be used").rung |
+		{ "native XDP with fragments": "native_frags", "native XDP": "native", "TC by tcx": "tcx",
+		  "TC by clsact": "clsact", "generic XDP": "generic" }[.]' "$work/doctor.json"
 }
 
-# rung_got INTERFACE MODE: what attaching really comes to, in doctor's words
+# rung_got INTERFACE MODE: what attaching really comes to
 rung_got() {
 	attempt server sluice attach --json --config "$work/sluice.yaml" --mode "$2" "$1"
-	[ "$status" != 0 ] || jq -r '.interfaces[0] | if .mode == "native" and .frags then
-		"native XDP with fragments" elif .mode == "native" then "native XDP" else
-		"generic XDP" end' <<< "$output"
+	[ "$status" != 0 ] || jq -r '.interfaces[0].rung' <<< "$output"
 	quietly_in server sluice detach --all > /dev/null
 }
 
 test_foretelling() {
 	local name mode foretold
 
-	for name in s0 b0 p0 m0 narrow wide tap0 lo; do
-		for mode in native generic; do
-			examine --mode $mode $name
+	for mode in auto native tc generic; do
+		examine --mode $mode s0 b0 p0 m0 narrow wide tap0 lo
+		for name in s0 b0 p0 m0 narrow wide tap0 lo; do
 			foretold=$(rung_of $name)
 			equal "$name, $mode: what is foretold is what comes (${foretold:-nothing})" \
 				"$foretold" "$(rung_got $name $mode)"
@@ -203,25 +203,17 @@ test_interfaces() {
 	works "of all" 1 false
 }
 
-# A tun has no Ethernet header: attaching there would limit nothing, and doctor says so.
+# A tun has no Ethernet header, and attach refuses it.
 test_tun() {
 	examine t0
 	works "a tun would not work" 1 false
 	found "since its packets have no Ethernet header" failure t0 "no Ethernet header .tun."
-	attempt server sluice attach --config "$work/sluice.yaml" --mode generic t0
-	quietly_in server "$python" - <<- 'END'
-		import fcntl, os, struct
-		tun = os.open("/dev/net/tun", os.O_RDWR)
-		fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH", b"t0", 0x1001)) # TUNSETIFF, IFF_TUN | IFF_NO_PI
-		udp = struct.pack(">HHHH", 9, 443, 20, 0) + bytes(12)
-		ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0,
-				 bytes((198, 18, 0, 1)), bytes((192, 0, 2, 2)))
-		for _ in range(8):
-		    os.write(tun, ip + udp)
-	END
-	equal "which is so: not one of its packets to a protected port is charged" "0 true" \
-		"$(stat_of '"\(.counters.admitted.packets) \(.counters | .not_ip.packets + .unparsed.packets >= 8)"')"
+	expect "and attach says so as well" 1 "no Ethernet frames" server sluice attach \
+		--config "$work/sluice.yaml" --mode generic t0
 	attempt server sluice detach --all
+	examine s0 m0
+	works "two interfaces that get the same packets would not work together" 1 false
+	found "as attach says" failure interfaces "comes in on m0 as well" "not to both"
 }
 
 # ---- others
@@ -252,25 +244,14 @@ test_others() {
 	works "and is in no way" 0 true
 	in_ns server tc qdisc del dev s0 clsact
 
-	if attach_tcx; then
-		examine s0
-		found "a tcx program of others is named" note s0 "1 TC program .tcx. .*foreign_tc id "
-		echo >&4
-		wait "$tcx"
-	else
+	if [ "$(quietly_in server tcx.py query s0)" = none ]; then
 		skip "a tcx program of others is named" "this kernel has no tcx"
+		return
 	fi
-	exec 4>&-
-}
-
-# Debian's bpftool does not know tcx: by the system call, until a line comes through descriptor 4.
-attach_tcx() {
-	mkfifo "$work/hold"
-	exec 4<> "$work/hold"
-	start server tcx.py "$work/bpf/foreign/foreign_tc" s0 < "$work/hold" > "$work/tcx"
-	tcx=$!
-	await 10 test -s "$work/tcx"
-	grep -q attached "$work/tcx"
+	in_ns server tcx.py attach s0 "$work/bpf/foreign/foreign_tc" "$work/bpf/foreign_link" last
+	examine s0
+	found "a tcx program of others is named" note s0 "1 TC program .tcx. .*foreign_tc id "
+	rm "$work/bpf/foreign_link"
 }
 
 # ---- rights and places

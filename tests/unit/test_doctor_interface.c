@@ -179,10 +179,12 @@ static void the_rung_and_what_to_know_are_told(void **state)
 	for (size_t at = 0; at < COUNT_OF(rows); at++) {
 		struct findings findings = {};
 
-		check_row_equal(&rows[at],
-				diagnose_interface(&rows[at].facts, &kernel, rows[at].mode, CPUS,
-						   &findings),
-				rows[at].rung);
+		check_row_equal(
+			&rows[at],
+			diagnose_interface(&rows[at].facts, &kernel,
+					   &(struct wanted_mode){ rows[at].mode, MODE_AUTO }, CPUS,
+					   &findings),
+			rows[at].rung);
 		check_wanted(rows[at].name, &findings, &rows[at].wanted);
 		check_row_equal(&rows[at], findings_has_failure(&findings),
 				rows[at].rung == RUNG_NONE);
@@ -232,10 +234,12 @@ static void what_the_kernel_lacks_decides_the_rung(void **state)
 		for (int lack = 0; lack < 2; lack++)
 			if (lack_rows[at].lacks[lack])
 				kernel.features[lack_rows[at].lacks[lack]].answer = ANSWER_NO;
-		check_row_equal(&lack_rows[at],
-				diagnose_interface(&lack_rows[at].facts, &kernel,
-						   lack_rows[at].mode, CPUS, &findings),
-				lack_rows[at].rung);
+		check_row_equal(
+			&lack_rows[at],
+			diagnose_interface(&lack_rows[at].facts, &kernel,
+					   &(struct wanted_mode){ lack_rows[at].mode, MODE_AUTO },
+					   CPUS, &findings),
+			lack_rows[at].rung);
 		findings_done(&findings);
 	}
 }

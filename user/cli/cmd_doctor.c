@@ -11,17 +11,19 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/config_file.h"
+#include "dataplane/attach.h"
+#include "dataplane/devices.h"
 #include "dataplane/diagnose.h"
 #include "dataplane/probe.h"
 
-enum doctor_option { DOCTOR_CONFIG, DOCTOR_MODE, DOCTOR_SSH };
+enum doctor_option { DOCTOR_CONFIG, DOCTOR_MODE, DOCTOR_REQUIRE, DOCTOR_SSH };
 
 static const struct option_row doctor_options[] = {
 	[DOCTOR_CONFIG] = { "config", 'c', "FILE",
 			    "the configuration to look at (" CONFIG_DEFAULT ")" },
 	[DOCTOR_MODE] = { "mode", 0, "MODE",
 			  "auto, native, tc or generic (as configured, or auto)" },
+	[DOCTOR_REQUIRE] = { "require", 0, "MODE", "the least that will do: native or tc" },
 	[DOCTOR_SSH] = { "ssh", 0, "ADDRESS", "where you sit ($SSH_CONNECTION)" },
 	{},
 };
@@ -37,11 +39,14 @@ struct visit {
 	struct findings findings;
 	struct kernel_facts kernel;
 	struct process_facts process;
-	struct pins_facts pins;
+	struct pins pins;
+	struct pins_facts pins_found;
 	struct network_facts network;
 	struct session_facts session;
 	struct settings *settings; /* NULL: none could be read */
 	unsigned cpus;
+	uint32_t interfaces[ATTACH_INTERFACES_MAX]; /* that could be attached to */
+	size_t interface_count;
 };
 
 /* The configuration, if there is one; that it is wrong is a finding like others. */
@@ -91,12 +96,11 @@ static int examine_host(const struct cli *cli, struct visit *visit)
 	uint64_t needed_bytes = probe_map_bytes(), prefix_bytes = 0;
 	struct trouble trouble = {};
 	const char *folder = cli->bpffs;
-	struct pins pins;
 	int err;
 
 	if (!folder && visit->settings)
 		folder = visit->settings->bpffs;
-	err = pins_init(&pins, folder, &trouble);
+	err = pins_init(&visit->pins, folder, &trouble);
 	if (err)
 		return complain(err, &trouble);
 	if (visit->settings)
@@ -104,7 +108,7 @@ static int examine_host(const struct cli *cli, struct visit *visit)
 	probe_process(&visit->process);
 	probe_kernel(diagnose_has_room(&visit->process, needed_bytes + prefix_bytes),
 		     &visit->kernel);
-	probe_pins(&pins, &visit->pins);
+	probe_pins(&visit->pins, &visit->pins_found);
 	probe_network(&visit->network);
 	if (visit->kernel.map_bytes)
 		needed_bytes = visit->kernel.map_bytes;
@@ -113,55 +117,68 @@ static int examine_host(const struct cli *cli, struct visit *visit)
 	diagnose_memory(&visit->process, &visit->kernel, needed_bytes + prefix_bytes,
 			&visit->findings);
 	diagnose_clock(&visit->kernel, &visit->findings);
-	diagnose_pins(&visit->pins, &visit->findings);
+	diagnose_pins(&visit->pins_found, &visit->findings);
 	return 0;
 }
 
-static void examine_interface(const char *name, enum attach_mode mode, struct visit *visit)
+/* How it is to be attached: as it is asked for here, else as it is configured. */
+static struct wanted_mode mode_of(const struct cli *cli, const char *name,
+				  const struct visit *visit)
 {
-	struct interface_facts facts;
+	struct wanted_mode wanted = { MODE_AUTO, MODE_AUTO };
 
-	probe_interface(name, &visit->pins, &facts);
-	(void)diagnose_interface(&facts, &visit->kernel, mode, visit->cpus, &visit->findings);
+	for (size_t at = 0; visit->settings && at < visit->settings->interface_count; at++) {
+		const struct setting_interface *one = &visit->settings->interfaces[at];
+
+		if (!strcmp(one->name, name))
+			wanted = (struct wanted_mode){ one->mode, one->require };
+	}
+	if (cli->values[DOCTOR_MODE])
+		(void)attach_mode_parse(cli->values[DOCTOR_MODE], &wanted.mode);
+	if (cli->values[DOCTOR_REQUIRE])
+		(void)attach_require_parse(cli->values[DOCTOR_REQUIRE], &wanted.require);
+	return wanted;
 }
 
-/* The mode that is asked for here, else the one that is configured for the interface. */
-static enum attach_mode mode_of(const struct cli *cli, const char *name, const struct visit *visit)
+static void examine_interface(const struct cli *cli, const char *name, struct visit *visit)
 {
-	enum attach_mode mode = MODE_AUTO;
+	struct wanted_mode wanted = mode_of(cli, name, visit);
+	struct interface_facts facts;
+	enum rung rung;
 
-	if (cli->values[DOCTOR_MODE]) {
-		(void)attach_mode_parse(cli->values[DOCTOR_MODE], &mode);
-		return mode;
-	}
-	for (size_t at = 0; visit->settings && at < visit->settings->interface_count; at++)
-		if (!strcmp(visit->settings->interfaces[at].name, name))
-			mode = visit->settings->interfaces[at].mode;
-	return mode;
+	probe_interface(name, &visit->pins_found, &facts);
+	rung = diagnose_interface(&facts, &visit->kernel, &wanted, visit->cpus, &visit->findings);
+	if (rung != RUNG_NONE && visit->interface_count < ATTACH_INTERFACES_MAX)
+		visit->interfaces[visit->interface_count++] = facts.ifindex;
 }
 
 /* Those that are named; else those of the configuration; else the one of the default route. */
 static void examine_interfaces(const struct cli *cli, int argc, char **argv, struct visit *visit)
 {
 	const struct settings *settings = visit->settings;
+	struct trouble trouble = {};
 	struct finding *finding;
 
 	for (int at = 0; at < argc; at++)
-		examine_interface(argv[at], mode_of(cli, argv[at], visit), visit);
+		examine_interface(cli, argv[at], visit);
 	for (size_t at = 0; !argc && settings && at < settings->interface_count; at++)
-		examine_interface(settings->interfaces[at].name,
-				  mode_of(cli, settings->interfaces[at].name, visit), visit);
-	if (argc || (settings && settings->interface_count))
-		return;
-	if (visit->network.default_interface[0]) {
-		examine_interface(visit->network.default_interface,
-				  mode_of(cli, visit->network.default_interface, visit), visit);
-		return;
+		examine_interface(cli, settings->interfaces[at].name, visit);
+	if (!argc && !(settings && settings->interface_count)) {
+		if (visit->network.default_interface[0]) {
+			examine_interface(cli, visit->network.default_interface, visit);
+		} else {
+			finding =
+				findings_add(&visit->findings, FINDING_NOTE, "interfaces",
+					     "no interface was looked at: none is named, and there "
+					     "is no default route");
+			finding_advise(finding, "sluice doctor IFACE");
+		}
 	}
-	finding = findings_add(
-		&visit->findings, FINDING_NOTE, "interfaces",
-		"no interface was looked at: none is named, and there is no default route");
-	finding_advise(finding, "sluice doctor IFACE");
+	if (!devices_check(&visit->pins, visit->interfaces, visit->interface_count, &trouble))
+		return;
+	finding =
+		findings_add(&visit->findings, FINDING_FAILURE, "interfaces", "%s", trouble.cause);
+	finding_advise(finding, "%s", trouble.remedy);
 }
 
 /* ---- printing */
@@ -285,6 +302,9 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
 	if (cli->values[DOCTOR_MODE] && attach_mode_parse(cli->values[DOCTOR_MODE], &mode))
 		return misused(&command_doctor, "--mode is auto, native, tc or generic, not %s",
 			       cli->values[DOCTOR_MODE]);
+	if (cli->values[DOCTOR_REQUIRE] && attach_require_parse(cli->values[DOCTOR_REQUIRE], &mode))
+		return misused(&command_doctor, "--require is native or tc, not %s",
+			       cli->values[DOCTOR_REQUIRE]);
 	if (read_session(cli->values[DOCTOR_SSH], &visit))
 		return misused(&command_doctor, "--ssh takes an address, not %s",
 			       cli->values[DOCTOR_SSH]);
@@ -308,7 +328,7 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.arguments = "[IFACE]… [--config FILE] [--mode MODE] [--ssh ADDRESS]",
+	.arguments = "[IFACE]… [--config FILE] [--mode MODE] [--require MODE] [--ssh ADDRESS]",
 	.summary = "examine this host: would attaching work, and what would help",
 	.options = doctor_options,
 	.run = run_doctor,

@@ -25,12 +25,19 @@ bool diagnose_has_room(const struct process_facts *process, uint64_t needed_byte
 /* Whether pins can be made, and what lies there. */
 void diagnose_pins(const struct pins_facts *pins, struct findings *findings);
 
+/* How an interface is to be attached; see struct setting_interface. */
+struct wanted_mode {
+	enum attach_mode mode;
+	enum attach_mode require;
+};
+
 /*
  * An interface, on a machine of so many CPUs: which rung it would get in this mode, and what else
  * to know of it. Returns the rung, RUNG_NONE if there is none.
  */
 enum rung diagnose_interface(const struct interface_facts *facts, const struct kernel_facts *kernel,
-			     enum attach_mode mode, unsigned cpus, struct findings *findings);
+			     const struct wanted_mode *wanted, unsigned cpus,
+			     struct findings *findings);
 
 /* The part of it that is about programs of others, and offloads and queues. */
 void diagnose_programs(const struct interface_facts *facts, struct findings *findings);

@@ -6,18 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dataplane/link_names.h"
 #include "dataplane/obstacles.h"
-
-/* The order of `mode: auto`; each other mode has some of them. */
-static const struct {
-	enum rung rung;
-	enum attach_mode mode;
-} ladder[] = {
-	{ RUNG_NATIVE_FRAGS, MODE_NATIVE }, { RUNG_NATIVE, MODE_NATIVE },   { RUNG_TCX, MODE_TC },
-	{ RUNG_CLSACT, MODE_TC },           { RUNG_GENERIC, MODE_GENERIC },
-};
-
-enum { LADDER = sizeof(ladder) / sizeof(ladder[0]) };
 
 /* What the kernel cannot do at all, whatever the interface. */
 static bool is_missing(const struct kernel_facts *kernel, enum rung rung, struct trouble *trouble)
@@ -64,22 +54,23 @@ static void pass_over(struct climb *climb, enum rung rung, const struct trouble 
 		       length ? "; " : "", rung_words(rung), why->cause);
 }
 
+/* As ladder.c climbs, without trying. */
 static void climb(const struct interface_facts *facts, const struct kernel_facts *kernel,
-		  enum attach_mode mode, struct climb *out)
+		  const struct wanted_mode *wanted, struct climb *out)
 {
-	for (int at = 0; at < LADDER; at++) {
+	for (enum rung rung = RUNG_NATIVE_FRAGS; rung < RUNGS; rung++) {
 		struct trouble trouble = {};
 		enum outlook outlook = OUTLOOK_FAILS;
 
-		if (mode != MODE_AUTO && mode != ladder[at].mode)
+		if (!rung_suits(rung, wanted->mode, wanted->require))
 			continue;
-		if (!is_missing(kernel, ladder[at].rung, &trouble))
-			outlook = obstacle_find(facts, ladder[at].rung, 0, &trouble);
+		if (!is_missing(kernel, rung, &trouble))
+			outlook = obstacle_find(facts, rung, 0, &trouble);
 		if (outlook == OUTLOOK_FAILS) {
-			pass_over(out, ladder[at].rung, &trouble);
+			pass_over(out, rung, &trouble);
 			continue;
 		}
-		out->rung = ladder[at].rung;
+		out->rung = rung;
 		out->is_doubtful = outlook == OUTLOOK_DOUBTFUL;
 		out->doubt = trouble;
 		return;
@@ -189,7 +180,8 @@ static void say_place(const struct interface_facts *facts, struct findings *find
 }
 
 enum rung diagnose_interface(const struct interface_facts *facts, const struct kernel_facts *kernel,
-			     enum attach_mode mode, unsigned cpus, struct findings *findings)
+			     const struct wanted_mode *wanted, unsigned cpus,
+			     struct findings *findings)
 {
 	struct climb got = {};
 	struct finding *finding;
@@ -206,14 +198,15 @@ enum rung diagnose_interface(const struct interface_facts *facts, const struct k
 				       "its packets have no Ethernet header%s%s%s",
 				       facts->kind[0] ? " (" : "", facts->kind,
 				       facts->kind[0] ? ")" : "");
-		finding_explain(finding,
-				"sluice would attach, take them for something else than IP, and "
-				"let all of them pass");
+		finding_explain(
+			finding,
+			"sluice reads no other frames: it would take them for something else "
+			"than IP, and let all of them pass");
 		finding_advise(finding,
 			       "attach to the interface that the outer packets come in on");
 		return RUNG_NONE;
 	}
-	climb(facts, kernel, mode, &got);
+	climb(facts, kernel, wanted, &got);
 	say_rung(facts, &got, findings);
 	say_place(facts, findings);
 	diagnose_programs(facts, findings);

@@ -88,6 +88,12 @@ static void judge_link(const struct pins_facts *pins, const struct pin_version *
 		finding_explain(finding, "it holds nothing; the next attach takes it away");
 		finding_advise(finding, "rm %s", path);
 		break;
+	case PIN_LINK_TAKEN_OFF:
+		finding = findings_add(findings, FINDING_WARNING, "pins",
+				       "what %s held has been taken off by somebody", path);
+		finding_explain(finding, "packets that come in there are not limited");
+		finding_advise(finding, "sluice attach, which puts it back");
+		break;
 	case PIN_LINK_ELSEWHERE:
 		finding = findings_add(findings, FINDING_WARNING, "pins",
 				       "%s is of an interface in another network namespace", path);
@@ -108,7 +114,8 @@ static size_t count_attached(const struct pin_version *version)
 	size_t count = 0;
 
 	for (size_t at = 0; at < version->link_count && at < PIN_LINKS_MAX; at++)
-		count += version->links[at].state != PIN_LINK_DEAD;
+		count += version->links[at].state != PIN_LINK_DEAD &&
+			 version->links[at].state != PIN_LINK_TAKEN_OFF;
 	return count;
 }
 

@@ -83,10 +83,16 @@ struct process_facts {
 
 enum { PIN_VERSIONS_MAX = 8, PIN_LINKS_MAX = 64 };
 
-enum pin_link_state { PIN_LINK_ATTACHED, PIN_LINK_DEAD, PIN_LINK_ELSEWHERE, PIN_LINK_UNREADABLE };
+enum pin_link_state {
+	PIN_LINK_ATTACHED,
+	PIN_LINK_DEAD,      /* its interface is gone */
+	PIN_LINK_TAKEN_OFF, /* somebody has taken the program off */
+	PIN_LINK_ELSEWHERE, /* in another network namespace */
+	PIN_LINK_UNREADABLE,
+};
 
 struct pin_link {
-	char name[24]; /* link_3 */
+	char name[48]; /* link_3, tcx_3, clsact_3_4026531840 */
 	uint32_t program_id;
 	enum pin_link_state state;
 };

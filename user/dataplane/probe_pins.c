@@ -17,7 +17,7 @@
 #include <linux/magic.h>
 
 #include "base/lock.h"
-#include "dataplane/attach.h"
+#include "dataplane/link.h"
 
 static void check_folder(struct pins_facts *out)
 {
@@ -47,6 +47,8 @@ static enum pin_link_state state_of(int err)
 		return PIN_LINK_ATTACHED;
 	case ENODEV:
 		return PIN_LINK_DEAD;
+	case ENOLINK:
+		return PIN_LINK_TAKEN_OFF;
 	case EXDEV:
 		return PIN_LINK_ELSEWHERE;
 	default:
@@ -58,12 +60,14 @@ static int take_link(uint32_t ifindex, const char *path, void *data)
 {
 	struct pin_version *version = data;
 	struct pin_link *link = &version->links[version->link_count];
-	enum attach_mode mode;
+	struct link_facts facts = {};
 
+	(void)ifindex;
 	if (version->link_count++ >= PIN_LINKS_MAX)
 		return 0;
 	(void)snprintf(link->name, sizeof(link->name), "%s", strrchr(path, '/') + 1);
-	link->state = state_of(link_examine(path, ifindex, &mode, &link->program_id));
+	link->state = state_of(link_look(path, &facts));
+	link->program_id = facts.program_id;
 	return 0;
 }
 
