@@ -195,8 +195,11 @@ static void try_object(struct kernel_facts *out)
 	if (err)
 		return;
 	if (!object_maps(object, &maps)) {
+		/* The tries take memory as they are filled; before Linux 6.4 they are told as if
+		 * full. */
 		for (int id = 0; id < MAPS; id++)
-			out->map_bytes += bytes_of_map(maps.fd[id]);
+			if (id != MAP_PREFIXES_0 && id != MAP_PREFIXES_1)
+				out->map_bytes += bytes_of_map(maps.fd[id]);
 		maps_close(&maps);
 	}
 	object_free(object);
