@@ -4,10 +4,10 @@
 # nothing.
 #
 #     client                 server
-#    ┌──────┐     veth     ┌────────────┐
-#    │   c0 ├──────────────┤ s0 ◄─┐     │
-#    │   c1 ├──────────────┤ s1 ◄─┴ XDP │
-#    └──────┘     veth     └────────────┘
+#    ┌──────┐     veth     ┌──────────────────┐
+#    │   c0 ├──────────────┤ s0 ◄─┐           │
+#    │   c1 ├──────────────┤ s1 ◄─┴ XDP or TC │
+#    └──────┘     veth     └──────────────────┘
 #
 # Moments are counted in system calls (killed.py), each STEP-th of them from a random one on, so
 # that many runs see all of them; STEP=1 tries each in one run.
@@ -17,18 +17,35 @@
 STEP=${STEP:-12}
 debtor=198.18.0.1
 
+# What holds an interface: off, xdp, tcx or clsact.
+held() {
+	local by=""
+
+	[ "$(xdp_on server "$1")" = off ] || by=xdp
+	[[ "$(quietly_in server tcx.py query "$1")" != *sluice* ]] || by+=tcx
+	! quietly_in server tc filter show dev "$1" ingress | grep -q sluice || by+=clsact
+	echo "${by:-off}"
+}
+
 # All that is to be seen from outside, on one line.
 state() {
-	echo "s0 $(xdp_on server s0), s1 $(xdp_on server s1)," \
+	echo "s0 $(held s0), s1 $(held s1)," \
 		"pins:$(find "$BPFFS" -mindepth 1 -maxdepth 1 -printf ' %f' 2> /dev/null)," \
-		"links: $(find "$BPFFS" -name 'link_*' 2> /dev/null | wc -l)," \
+		"links: $(find "$BPFFS" \( -name 'link_*' -o -name 'tcx_*' -o -name 'clsact_*' \) \
+			2> /dev/null | wc -l)," \
 		"node: $(quietly_in server sluice status --json 2> /dev/null |
 			jq -r '.limits.node.packets.rate // 0 | round')"
 }
 
-nothing="s0 off, s1 off, pins:, links: 0, node: "
-one="s0 on, s1 off, pins: v2, links: 1, node: 1000"
-both="s0 on, s1 on, pins: v2, links: 2, node: 2000"
+# modes FROM TO: what is attached before, and what is to be
+modes() {
+	local -A by=([native]=xdp [tc]=tcx [clsact]=clsact)
+
+	from=$1 to=$2
+	nothing="s0 off, s1 off, pins:, links: 0, node: "
+	one="s0 ${by[$from]}, s1 off, pins: v2, links: 1, node: 1000"
+	both="s0 ${by[$to]}, s1 ${by[$to]}, pins: v2, links: 2, node: 2000"
+}
 
 # The kernel takes a program off a moment after its last pin is gone: to be waited for.
 is_state() {
@@ -57,7 +74,7 @@ killed() {
 
 	[ "$1" != --children ] || { option=(--children) && shift; }
 	quietly_in server killed.py ${option[@]+"${option[@]}"} "$1" "$work/sluice" \
-		--bpffs "$BPFFS" attach --config "$work/sluice.yaml" "${@:2}" 2>&1 < /dev/null
+		--bpffs "$BPFFS" attach --config "$work/sluice.yaml" --mode "$to" "${@:2}" 2>&1 < /dev/null
 }
 
 answers() {
@@ -77,7 +94,7 @@ begin() {
 	attempt server sluice detach --all
 	if [ "$wanted" = "$one" ]; then
 		config 1000
-		attempt server sluice attach --config "$work/sluice.yaml" s0
+		attempt server sluice attach --config "$work/sluice.yaml" --mode "$from" s0
 		send_frames --source "$debtor" --kind ack --packets 1
 	fi 3> /dev/null
 	await 5 is_state "$wanted" || give_up "cannot begin with: $wanted
@@ -143,13 +160,13 @@ is_in_force() {
 }
 
 kill_unconfirmed() {
-	local before=$1 what=$2
+	local before=$1 what=$2 waiting=${3:-$both}
 
 	begin "$before"
 	config 2000
-	start server sluice attach --config "$work/sluice.yaml" s0 s1 --confirm 60s \
+	start server sluice attach --config "$work/sluice.yaml" --mode "$to" s0 s1 --confirm 60s \
 		> /dev/null 2>&1 < /dev/null
-	check "$what, waiting to be confirmed: all is in force" await 10 is_in_force "$both"
+	check "$what, waiting to be confirmed: all is in force" await 10 is_in_force "$waiting"
 	kill -9 $!
 	wait $! 2> /dev/null
 	check "$what: killed then, it is taken back" await 10 is_state "$before"
@@ -168,7 +185,8 @@ kill_guard_as_well() {
 		await 10 is_free
 		answers || bad+="call $call: no answer
 "
-		attempt server sluice attach --config "$work/sluice.yaml" s0 s1 3> /dev/null
+		attempt server sluice attach --config "$work/sluice.yaml" --mode "$to" s0 s1 \
+			3> /dev/null
 		await 5 is_state "$both" || bad+="call $call, attached again: $seen
 $output
 "
@@ -181,17 +199,37 @@ $output
 		mended=$((mended + 1))
 	done
 	note "mended $mended times"
-	equal "killed together with its guard, attach and detach --all put in order what is left" \
+	equal "$to, killed together with its guard: attach and detach --all put in order what is left" \
 		"" "$bad"
 }
 
 RANDOM=${SEED:-$$}
 make_neighbours
 make_link client c1 server s1
+modes native native
 kill_all_along "a first attach" "$nothing" "$both"
 kill_all_along "a renewal" "$one" "$both"
 kill_at_any_time
 kill_unconfirmed "$nothing" "a first attach"
 kill_unconfirmed "$one" "a renewal"
 kill_guard_as_well
+
+# By a filter there is no link that goes with its process. Seen by fewer moments.
+STEP=$((2 * STEP))
+modes clsact clsact
+kill_all_along "a first attach by clsact" "$nothing" "$both"
+kill_all_along "a renewal by clsact" "$one" "$both"
+kill_guard_as_well
+modes native clsact
+kill_all_along "from native XDP to clsact" "$one" "$both"
+kill_unconfirmed "$one" "from native XDP to clsact" \
+	"s0 xdpclsact, s1 clsact, pins: v2, links: 3, node: 2000" # the old one is parked
+if [ "$(quietly_in server tcx.py query s0)" != none ]; then
+	modes native tc
+	kill_all_along "from native XDP to tcx" "$one" "$both"
+	modes tc native
+	kill_all_along "from tcx to native XDP" "$one" "$both"
+else
+	skip "from native XDP to tcx and back" "this kernel has no tcx"
+fi
 finish

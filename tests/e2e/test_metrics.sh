@@ -157,8 +157,8 @@ remembered() {
 
 		before=$(value 'sluice_table_words{state="in_debt"}')
 		number=$(($(< "$work/number") + 1))
-		echo $number > "$work/number"
-		send_frames --source 198.18.1.$number --kind ack --packets 1
+		echo "$number" > "$work/number"
+		send_frames --source "198.18.1.$number" --kind ack --packets 1
 		[ "$(value 'sluice_table_words{state="in_debt"}')" = "$before" ]
 	}
 
@@ -211,6 +211,22 @@ gone() {
 		"$(get /metrics | grep -v '^#' | sed 's/ [^ ]*$//' | sort | uniq -d)"
 }
 
+# By TC, which anybody can take off.
+taken() {
+	config
+	sed -i 's/mode: auto/mode: clsact/' "$work/sluice.yaml"
+	check "another mode is reloaded" cli reload
+	check "and shown" grep -qF 'interface="s0",rung="clsact"' <(get /metrics)
+	becomes "it is ready with that" is_ready
+	quietly_in server tc filter del dev s0 ingress
+	becomes "a filter that somebody took off is not ready" is_unready \
+		's0 is not attached, somebody has taken the program off'
+	check "nor attached" shows 'sluice_interface_attached{interface="s0"}' 0
+	config
+	check "a reload puts it back" cli reload
+	becomes "and it is ready" is_ready
+}
+
 # ---- the disk
 
 disk() {
@@ -253,6 +269,7 @@ remembered
 dry_run
 detached
 gone
+taken
 disk
 without
 finish

@@ -290,8 +290,10 @@ test_change_taken_back() {
 	start server sluice attach --config "$work/sluice.yaml" --mode tc s0 --confirm 60s \
 		> "$work/said" 2>&1 < /dev/null
 	await 10 grep -q "In force" "$work/said" || not_ok "attach --confirm asks"
+	equal "while it waits, status shows the new mode" '[["tc",true]]' \
+		"$(interfaces '[.mode, .attached]')"
 	send_frames --kind udp --source 198.18.7.1 --packets 60
-	equal "while it waits, no packet is charged twice" "60 0" "$(admitted) $(refused)"
+	equal "and no packet is charged twice" "60 0" "$(admitted) $(refused)"
 	kill -9 $!
 	wait $! 2> /dev/null
 	is_before() {

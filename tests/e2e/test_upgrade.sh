@@ -166,6 +166,32 @@ test_what_goes_over() {
 
 # ---- what cannot
 
+# A tcx link, and a filter, which has no link.
+test_traffic_control() {
+	lasting_limits | write_config
+	attach earlier --mode tc s0
+	attach earlier --mode clsact s1
+	send_frames --kind ack --source 198.18.0.1 --packets 50
+	attach this s0
+	says "TC: a link or a filter is taken over" "s0: taken over, tc mode"
+	says "TC: and the filter of an interface that is not named" "s1: taken over, tc mode, by clsact"
+	equal "TC: the old set is gone" "v$version" "$(folders)"
+	equal "TC: each is held once" "s0 true s1 true" "$(by this status --json | jq -r \
+		'[.interfaces | sort_by(.name)[] | "\(.name) \(.attached)"] | join(" ")')"
+	send_frames --kind ack --source 198.18.0.1 --packets 50
+	equal "TC: an address in debt stays in debt" 50 \
+		"$(stat_of .counters.refused.ip_packets.packets)"
+	attach earlier s0 s1 --mode native
+	equal "TC: from version to version and from mode to mode at once" "0 v$earlier on" \
+		"$status $(folders) $(xdp_on server s1)"
+	send_frames --kind ack --source 198.18.0.1 --packets 50
+	equal "TC: in debt still" 50 "$(by earlier stats --json |
+		jq .counters.refused.ip_packets.packets)"
+	by earlier detach --all > /dev/null
+	equal "TC: and no filter is left" "" "$(quietly_in server tc filter show dev s1 ingress)"
+	detach_all
+}
+
 test_foreign_format() {
 	local id
 
@@ -380,6 +406,7 @@ test_mode_under_flood tc tcx
 test_mode_under_flood clsact clsact
 test_node_under_flood
 test_what_goes_over
+test_traffic_control
 test_foreign_format
 test_broken
 test_failure

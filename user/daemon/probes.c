@@ -70,12 +70,16 @@ static bool can_store(struct probes *probes, struct trouble *why)
 	return false;
 }
 
-static bool is_attached(const struct link_state *links, size_t count, const char *name)
+/* The link of that name, rather one that is attached. NULL: there is none. */
+static const struct link_state *find_link(const struct link_state *links, size_t count,
+					  const char *name)
 {
+	const struct link_state *found = NULL;
+
 	for (size_t at = 0; at < count; at++)
-		if (links[at].attached && !strcmp(links[at].name, name))
-			return true;
-	return false;
+		if (!strcmp(links[at].name, name) && (!found || links[at].attached))
+			found = &links[at];
+	return found;
 }
 
 static bool has_dataplane(const struct probes *probes, struct trouble *why)
@@ -94,12 +98,13 @@ static bool has_dataplane(const struct probes *probes, struct trouble *why)
 	}
 	for (size_t at = 0; at < probes->wanted_count; at++) {
 		const char *name = probes->wanted[at].name;
+		const struct link_state *link = find_link(links, count, name);
 
-		if (is_attached(links, count, name))
+		if (link && link->attached)
 			continue;
 		if (if_nametoindex(name))
-			trouble_set(why, 0, "%s is not attached: its packets are not limited",
-				    name);
+			trouble_set(why, 0, "%s is not attached%s%s: its packets are not limited",
+				    name, link ? ", " : "", link ? link->reason : "");
 		else
 			trouble_set(why, 0, "the interface %s is gone", name);
 		trouble_advise(why, if_nametoindex(name)

@@ -104,6 +104,28 @@ static int list_link(uint32_t ifindex, const char *path, void *data)
 	return 0;
 }
 
+static bool has_other(const struct listing *listing, const struct link_state *parked)
+{
+	for (size_t at = 0; at < listing->count; at++)
+		if (listing->links[at].ifindex == parked->ifindex && listing->links[at].attached)
+			return true;
+	return false;
+}
+
+/* While a change of mode waits to be confirmed, what is parked says nothing to anybody. */
+static void leave_out_parked(struct listing *listing)
+{
+	size_t kept = 0;
+
+	for (size_t at = 0; at < listing->count; at++) {
+		const struct link_state *link = &listing->links[at];
+
+		if (strcmp(link->program, LINK_PARKED) != 0 || !has_other(listing, link))
+			listing->links[kept++] = *link;
+	}
+	listing->count = kept;
+}
+
 int links_list(const struct pins *pins, struct link_state *links, size_t max, size_t *count)
 {
 	struct listing listing = { .links = links, .max = max, .records = open_records(pins) };
@@ -111,6 +133,7 @@ int links_list(const struct pins *pins, struct link_state *links, size_t max, si
 
 	if (listing.records >= 0)
 		(void)close(listing.records);
+	leave_out_parked(&listing);
 	*count = listing.count;
 	return err;
 }

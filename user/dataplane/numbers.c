@@ -60,22 +60,6 @@ static struct interface_row *row_of(struct numbers *numbers, const char *name)
 	return row;
 }
 
-/* How it is held: what was noted when it was attached, else what can be seen. */
-static const char *rung_of(const struct link_state *link, const struct interface_record *record)
-{
-	static const char *const rungs[RUNGS] = {
-		[RUNG_NATIVE_FRAGS] = "native_frags",
-		[RUNG_NATIVE] = "native",
-		[RUNG_TCX] = "tcx",
-		[RUNG_CLSACT] = "clsact",
-		[RUNG_GENERIC] = "generic",
-	};
-
-	if (record->rung > RUNG_NONE && record->rung < RUNGS)
-		return rungs[record->rung];
-	return attach_mode_name(link->mode);
-}
-
 /* maps: NULL if they cannot be read. */
 static void add_link(struct numbers *numbers, const struct maps *maps,
 		     const struct link_state *link)
@@ -97,7 +81,7 @@ static void add_link(struct numbers *numbers, const struct maps *maps,
 		return;
 	row->ifindex = link->ifindex;
 	row->attached = link->attached;
-	row->rung = rung_of(link, &record);
+	row->rung = rung_name(link->rung);
 	row->program_id = link->program_id;
 	memcpy(row->program, link->program, sizeof(row->program));
 }
