@@ -98,7 +98,7 @@ dry_run: false"
 	wrong "nothing for a value" "1:11: when_full: must be share, refuse or admit, got nothing" \
 		"when_full: "
 	wrong "a mode that there is not" \
-		"1:31: interfaces\[0\]\.mode: must be auto, native or generic" \
+		"1:31: interfaces\[0\]\.mode: must be auto, native, tc, clsact or generic" \
 		"interfaces: [{name: s0, mode: fast}]"
 	wrong "an interface without a name" "1:14: interfaces\[0\]: name is missing" \
 		"interfaces: [{mode: auto}]"

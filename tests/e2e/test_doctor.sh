@@ -130,7 +130,7 @@ test_host() {
 	expect "without an interface, those of the configuration are looked at" 1 \
 		"there is no interface nosuch" server sluice doctor --config <(
 			printf 'interfaces: [{name: nosuch}]\n')
-	expect "a mode that there is not" 2 "auto, native, tc or generic" server sluice doctor \
+	expect "a mode that there is not" 2 "auto, native, tc, clsact or generic" server sluice doctor \
 		--mode fast s0
 	expect "an address that is none" 2 "takes an address" server sluice doctor --ssh here s0
 }
@@ -155,7 +155,7 @@ rung_got() {
 test_foretelling() {
 	local name mode foretold
 
-	for mode in auto native tc generic; do
+	for mode in auto native tc clsact generic; do
 		examine --mode $mode s0 b0 p0 m0 narrow wide tap0 lo
 		for name in s0 b0 p0 m0 narrow wide tap0 lo; do
 			foretold=$(rung_of $name)

@@ -22,7 +22,7 @@ static const struct option_row doctor_options[] = {
 	[DOCTOR_CONFIG] = { "config", 'c', "FILE",
 			    "the configuration to look at (" CONFIG_DEFAULT ")" },
 	[DOCTOR_MODE] = { "mode", 0, "MODE",
-			  "auto, native, tc or generic (as configured, or auto)" },
+			  "auto, native, tc, clsact or generic (as configured)" },
 	[DOCTOR_REQUIRE] = { "require", 0, "MODE", "the least that will do: native or tc" },
 	[DOCTOR_SSH] = { "ssh", 0, "ADDRESS", "where you sit ($SSH_CONNECTION)" },
 	{},
@@ -300,7 +300,8 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
 	int code;
 
 	if (cli->values[DOCTOR_MODE] && attach_mode_parse(cli->values[DOCTOR_MODE], &mode))
-		return misused(&command_doctor, "--mode is auto, native, tc or generic, not %s",
+		return misused(&command_doctor,
+			       "--mode is auto, native, tc, clsact or generic, not %s",
 			       cli->values[DOCTOR_MODE]);
 	if (cli->values[DOCTOR_REQUIRE] && attach_require_parse(cli->values[DOCTOR_REQUIRE], &mode))
 		return misused(&command_doctor, "--require is native or tc, not %s",
