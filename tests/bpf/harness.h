@@ -41,7 +41,7 @@ struct harness {
 	uint64_t generation;
 	struct counter seen[REASONS]; /* the counters as they stood after the last run */
 	struct interface_counter seen_interface[INTERFACE_COUNTERS];
-	struct event *events;         /* of a harness_events() that is under way */
+	struct event *events; /* of a harness_events() that is under way */
 	size_t events_max;
 	size_t event_count;
 };
