@@ -80,7 +80,7 @@ snapshot() {
 	ip -n "e2e_$$_server" -json -details link show | jq -c '.[] | {ifname, ifindex, flags, mtu,
 		master, xdp, promiscuity, num_tx_queues, gso_max_size}'
 	ip -n "e2e_$$_server" -json addr show | jq -S 'map([.ifname, .addr_info[].local])'
-	ls -laR "$work/bpf"
+	ls -lAR --time-style=full-iso "$work/bpf" # without .., which is where the test writes
 	quietly_in server bpftool -j net show
 	quietly_in server tc qdisc show
 	quietly_in server tc filter show dev s0 ingress
