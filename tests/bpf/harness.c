@@ -59,38 +59,40 @@ static int take_event(void *context, void *data, size_t bytes)
 	return 0;
 }
 
-static int program_of(const struct sluice_test_bpf *skeleton, enum hook hook)
-{
-	const struct bpf_program *const programs[] = {
-		[HOOK_XDP] = skeleton->progs.sluice_xdp,
-		[HOOK_FRAGS] = skeleton->progs.sluice_frags,
-		[HOOK_TC] = skeleton->progs.sluice_tc,
-	};
-
-	return bpf_program__fd(programs[hook]);
-}
-
-/* offenders_max: 0, or for how many addresses a map has room that pushes out none. */
-static struct sluice_test_bpf *load(uint32_t offenders_max)
+/*
+ * With the program of one hook only: to have the others verified takes its time. NULL: none.
+ * offenders_max: 0, or for how many addresses a map has room that pushes out none.
+ */
+static struct sluice_test_bpf *load(enum hook hook, uint32_t offenders_max, int *program)
 {
 	struct sluice_test_bpf *skeleton = sluice_test_bpf__open();
+	struct bpf_program *const programs[] = {
+		[HOOK_XDP] = skeleton ? skeleton->progs.sluice_xdp : NULL,
+		[HOOK_FRAGS] = skeleton ? skeleton->progs.sluice_frags : NULL,
+		[HOOK_TC] = skeleton ? skeleton->progs.sluice_tc : NULL,
+	};
 
 	if (!skeleton)
 		return NULL;
+	for (size_t other = 0; other < COUNT_OF(programs); other++)
+		assert_int_equal(bpf_program__set_autoload(programs[other], other == hook), 0);
 	if (offenders_max) {
 		bpf_map__set_type(skeleton->maps.offenders, BPF_MAP_TYPE_HASH);
 		bpf_map__set_max_entries(skeleton->maps.offenders, offenders_max);
 	}
-	if (!sluice_test_bpf__load(skeleton))
-		return skeleton;
-	sluice_test_bpf__destroy(skeleton);
-	return NULL;
+	if (sluice_test_bpf__load(skeleton)) {
+		sluice_test_bpf__destroy(skeleton);
+		return NULL;
+	}
+	*program = bpf_program__fd(programs[hook]);
+	return skeleton;
 }
 
 static int open_harness(void **state, enum hook hook, uint32_t offenders_max)
 {
 	struct harness *harness = calloc(1, sizeof(*harness));
-	struct sluice_test_bpf *skeleton = load(offenders_max);
+	struct sluice_test_bpf *skeleton =
+		harness ? load(hook, offenders_max, &harness->program) : NULL;
 
 	if (!harness || !skeleton) {
 		print_error(
@@ -102,7 +104,6 @@ static int open_harness(void **state, enum hook hook, uint32_t offenders_max)
 	harness->skeleton = skeleton;
 	harness->cpus = libbpf_num_possible_cpus();
 	harness->hook = hook;
-	harness->program = program_of(skeleton, hook);
 	harness->sets = map_memory(skeleton->maps.ip_buckets, IP_SETS * sizeof(struct bucket_set));
 	harness->node = map_memory(skeleton->maps.node_buckets, sizeof(struct node_buckets));
 	harness->config = map_memory(skeleton->maps.config, sizeof(struct config));

@@ -42,6 +42,15 @@ static void put_filter(uint32_t ifindex, int program, uint32_t priority)
 	assert_int_equal(bpf_tc_attach(&hook, &options), 0);
 }
 
+bool tap_is_known(void)
+{
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 void tap_own_namespace(void)
 {
 	assert_int_equal(unshare(CLONE_NEWNET), 0);

@@ -25,6 +25,18 @@ struct tap {
 	uint64_t arrived; /* as it stood after the last frame */
 };
 
+/* Whether this kernel has such interfaces. If not, a test says so with need_tap() and is skipped.
+ */
+bool tap_is_known(void);
+
+#define need_tap()                                                                     \
+	do {                                                                           \
+		if (tap_is_known())                                                    \
+			break;                                                         \
+		print_message("# this kernel has no TAP interfaces (/dev/net/tun)\n"); \
+		skip();                                                                \
+	} while (0)
+
 /* Anything that does not work fails the test. */
 
 /* Leave for a network namespace that nobody else knows. */
