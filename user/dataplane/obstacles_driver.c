@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the drivers of cards want before they take a program: queues, offloads, the size of frames.
- * From their sources, Linux 5.15 to 6.12. Where a driver says nothing but a number, this is what it
- * would have said.
+ * As their users report it and as is known of them, not tried on each: what it says is where to look
+ * first. Where a driver says nothing but a number, this is the likeliest of what it would have said.
  */
 #include "dataplane/obstacles_internal.h"
 
