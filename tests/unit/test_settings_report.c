@@ -219,6 +219,42 @@ static void slots_that_are_a_tight_fit_are_warned_of(void **state)
 	settings_free(settings);
 }
 
+static void bursts_that_joined_packets_never_fit_are_warned_of(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *mode;
+		unsigned burst;
+		size_t warnings;
+	} rows[] = {
+		{ "native", "native", 44, 0 },
+		{ "tc", "tc", 44, 2 },
+		{ "clsact", "clsact", 44, 2 },
+		{ "tc, enough", "tc", 45, 0 },
+	};
+
+	(void)state;
+	for (size_t at = 0; at < sizeof(rows) / sizeof(rows[0]); at++) {
+		char text[256];
+		struct settings *settings;
+		json_t *report;
+
+		(void)snprintf(text, sizeof(text),
+			       "interfaces: [{name: eth0, mode: %s}]\nprotect: [all]\n"
+			       "rate_limits:\n"
+			       "  node: {packets: {rate: 90000, burst: %u}}\n"
+			       "  prefixes: {192.0.2.0/24: {packets: {rate: 9000, burst: %u}}}\n",
+			       rows[at].mode, rows[at].burst, rows[at].burst);
+		settings = must_parse(text);
+		report = settings_report_json(settings);
+		check_row_equal(&rows[at],
+				json_array_size(json_object_get(report, "warnings")),
+				rows[at].warnings);
+		json_decref(report);
+		settings_free(settings);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +264,7 @@ int main(void)
 		cmocka_unit_test(tenants_and_hooks_are_reported_at_their_worst),
 		cmocka_unit_test(tenants_are_printed_by_name),
 		cmocka_unit_test(slots_that_are_a_tight_fit_are_warned_of),
+		cmocka_unit_test(bursts_that_joined_packets_never_fit_are_warned_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

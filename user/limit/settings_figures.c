@@ -10,6 +10,7 @@
 enum {
 	SYN_BYTES = 60,            /* what one packet of a flood of new addresses costs at least */
 	SUPER_FRAME_BYTES = 65535, /* the largest packet that generic XDP or a veth may show */
+	SUPER_FRAME_PACKETS = 45,  /* of 1500 bytes, that were joined to such a one */
 	FLOOD_PER_S = 1000000,     /* what one cheap machine can send */
 	MESSAGE_MAX = 256,
 };
@@ -165,6 +166,33 @@ static void warn_of_burst(const struct rate_limit *limits, const char *scope,
 	     (unsigned long long)limits[METER_BYTES].burst, SUPER_FRAME_BYTES);
 }
 
+/* TC charges a buffer for all the packets in it at once. */
+static void warn_of_joined(const struct settings *settings, const struct rate_limit *limits,
+			   const char *scope, const struct figures_visitor *visitor)
+{
+	char key[PREFIX_TEXT_MAX + 48];
+	bool in_tc = false;
+
+	for (size_t at = 0; at < settings->interface_count; at++)
+		in_tc |= settings->interfaces[at].mode == MODE_TC ||
+			 settings->interfaces[at].mode == MODE_CLSACT;
+	if (!in_tc || !limits[METER_PACKETS].burst ||
+	    limits[METER_PACKETS].burst >= SUPER_FRAME_PACKETS)
+		return;
+	snprintf(key, sizeof(key), "rate_limits.%s.packets.burst", scope);
+	warn(visitor, key,
+	     "in TC up to %d packets arrive joined, and are admitted together or not at all: give "
+	     "at least 64",
+	     SUPER_FRAME_PACKETS);
+}
+
+static void warn_of_limits(const struct settings *settings, const struct rate_limit *limits,
+			   const char *scope, const struct figures_visitor *visitor)
+{
+	warn_of_burst(limits, scope, visitor);
+	warn_of_joined(settings, limits, scope, visitor);
+}
+
 static void warn_of_prefixes(const struct settings *settings, const struct figures_visitor *visitor)
 {
 	size_t i;
@@ -175,7 +203,7 @@ static void warn_of_prefixes(const struct settings *settings, const struct figur
 		format_prefix(&settings->prefixes[i].address, settings->prefixes[i].bits,
 			      scope + strlen(scope));
 		if (settings->prefixes[i].action == PREFIX_LIMIT)
-			warn_of_burst(settings->prefixes[i].limit, scope, visitor);
+			warn_of_limits(settings, settings->prefixes[i].limit, scope, visitor);
 	}
 }
 
@@ -274,8 +302,8 @@ void figures_visit_warnings(const struct settings *settings, const struct figure
 		warn(visitor, "dry_run", "nothing is refused, only counted");
 	warn_of_dry_meters(settings->dry_ip, "per_ip", visitor);
 	warn_of_dry_meters(settings->dry_node, "node", visitor);
-	warn_of_burst(settings->ip, "per_ip", visitor);
-	warn_of_burst(settings->node, "node", visitor);
+	warn_of_limits(settings, settings->ip, "per_ip", visitor);
+	warn_of_limits(settings, settings->node, "node", visitor);
 	warn_of_prefixes(settings, visitor);
 	warn_of_one_taking_all(settings, visitor);
 	warn_of_table(settings, visitor);
