@@ -17,8 +17,8 @@
 
 enum {
 	SLUICE_ABI_VERSION = 2,
-	/* Of what is in ip_buckets and node_buckets. A version that takes over from one with the same
-	 * format adopts the very maps, and with them every debt. */
+	/* Of what is in ip_buckets, node_buckets, hook_buckets and hooks. A version that takes over from
+	 * one with the same format adopts the very maps, and with them every debt. */
 	SLUICE_BUCKET_FORMAT = 1,
 };
 

@@ -364,22 +364,40 @@ $(cat "$work/said")
 
 # ---- the daemon
 
+# start_daemon BUILD
+start_daemon() {
+	local program=$builds/$1/build/sluiced
+
+	[ "$1" != this ] || program=$OUT/sluiced
+	start server "$program" --config "$work/sluice.yaml" 2> "$work/daemon.log"
+	daemon=$!
+	await 20 grep -q "answers on" "$work/daemon.log" || give_up "$(cat "$work/daemon.log")"
+}
+
+# hook ADDRESS: whether a request may be read
+hook() {
+	redis-cli -s "$work/sluice.sock" EDGE.PREREAD "$1" source | head -n 1
+}
+
 test_daemon() {
 	local daemon
 
-	lasting_limits | write_config
-	attach earlier s0 s1
-	send_frames --kind ack --source 198.18.0.1 --packets 50
 	{
-		lasting_limits
+		lasting_limits | sed 's/per_ip: {/&hooks: {rate: 0.00001, burst: 2}, /'
 		echo "interfaces: [{name: s0}]"
 		echo "bpffs: $BPFFS"
 		echo "state: $work/state"
 		echo "listen: {unix: $work/sluice.sock, http: null}"
 	} | write_config
-	start server "$OUT/sluiced" --config "$work/sluice.yaml" 2> "$work/daemon.log"
-	daemon=$!
-	await 20 grep -q "answers on" "$work/daemon.log" || give_up "$(cat "$work/daemon.log")"
+	start_daemon earlier
+	attach earlier s1
+	send_frames --kind ack --source 198.18.0.1 --packets 50
+	sleep 1.5 # the daemon looks for its maps once a second
+	equal "an address has two requests" "1 1 0" \
+		"$(hook 198.51.100.1) $(hook 198.51.100.1) $(hook 198.51.100.1)"
+	kill -9 "$daemon"
+	wait "$daemon" 2> /dev/null
+	start_daemon this
 	output=$(cat "$work/daemon.log")
 	says "a daemon takes over at its start, and says so" \
 		"taken over from version $earlier of the maps: debts of addresses and node are kept"
@@ -388,8 +406,11 @@ test_daemon() {
 		"$(folders | tr ' ' '\n' | sort | paste -sd' ')"
 	send_frames --kind ack --source 198.18.0.1 --packets 50
 	equal "an address in debt stays in debt" 50 "$(stat_of .counters.refused.ip_packets.packets)"
-	kill -TERM $daemon
-	wait $daemon
+	equal "for its requests, too" 0 "$(hook 198.51.100.1)"
+	sleep 1.5
+	equal "also after a while" "0 1" "$(hook 198.51.100.1) $(hook 198.51.100.2)"
+	kill -TERM "$daemon"
+	wait "$daemon"
 	detach_all
 }
 

@@ -16,31 +16,52 @@
 #include <bpf/bpf.h>
 
 #include "dataplane/maps.h"
+#include "dataplane/takeover.h"
 
 enum { SETS_BYTES = IP_SETS * sizeof(struct bucket_set) };
 
-/* A descriptor and the map's number, or -errno. */
-static int open_pinned(const struct pins *pins, enum map_id id, uint32_t value_bytes,
-		       uint32_t entries, uint32_t *number)
+/* The map's number, if it is one that we can map. */
+static int examine(int fd, enum map_id id, uint32_t *number)
 {
 	struct bpf_map_info info = { 0 };
 	uint32_t length = sizeof(info);
-	char path[PATH_MAX];
-	int err = 0, fd = bpf_obj_get(pins_path(pins->set, map_name(id), path));
 
-	if (fd < 0)
-		return -errno;
 	if (bpf_obj_get_info_by_fd(fd, &info, &length))
-		err = -errno;
-	else if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != value_bytes ||
-		 info.max_entries != entries || !(info.map_flags & BPF_F_MMAPABLE))
-		err = -EPROTO;
-	if (err) {
-		(void)close(fd);
-		return err;
-	}
+		return -errno;
+	if (map_check(fd, id) || !(info.map_flags & BPF_F_MMAPABLE))
+		return -EPROTO;
 	*number = info.id;
-	return fd;
+	return 0;
+}
+
+/* Descriptors of both, -1 where there is none. */
+static int open_pinned(const struct pins *pins, int *sets_fd, int *hooks_fd)
+{
+	char path[PATH_MAX];
+
+	*sets_fd = bpf_obj_get(pins_path(pins->set, map_name(MAP_HOOK_BUCKETS), path));
+	if (*sets_fd < 0)
+		return -errno;
+	*hooks_fd = bpf_obj_get(pins_path(pins->set, map_name(MAP_HOOKS), path));
+	return *hooks_fd < 0 ? -errno : 0;
+}
+
+/* Of the set that an attach would take over from: then these will be our set's. */
+static int open_others(const struct pins *pins, int *sets_fd, int *hooks_fd)
+{
+	struct takeover takeover;
+	struct trouble trouble; /* an attach tells */
+	int err = takeover_open(&takeover, pins, true, &trouble);
+
+	if (!err && (takeover.fd[MAP_HOOK_BUCKETS] < 0 || takeover.fd[MAP_HOOKS] < 0))
+		err = -ENOENT;
+	if (!err) {
+		*sets_fd = dup(takeover.fd[MAP_HOOK_BUCKETS]);
+		*hooks_fd = dup(takeover.fd[MAP_HOOKS]);
+		err = *sets_fd < 0 || *hooks_fd < 0 ? -errno : 0;
+	}
+	takeover_close(&takeover);
+	return err ? -ENOENT : 0;
 }
 
 static size_t hooks_bytes(void)
@@ -95,13 +116,14 @@ int hook_maps_open(struct hook_maps *out, const struct hook_maps *known, const s
 		   struct trouble *trouble)
 {
 	struct hook_maps maps = { 0 };
-	int sets_fd = open_pinned(pins, MAP_HOOK_BUCKETS, sizeof(struct bucket_set), IP_SETS,
-				  &maps.sets_id);
-	int hooks_fd =
-		sets_fd < 0 ? sets_fd
-			    : open_pinned(pins, MAP_HOOKS, sizeof(struct hooks), 1, &maps.hooks_id);
-	int err = hooks_fd < 0 ? hooks_fd : 0;
+	int sets_fd = -1, hooks_fd = -1;
+	int err = pins_exist(pins) ? open_pinned(pins, &sets_fd, &hooks_fd)
+				   : open_others(pins, &sets_fd, &hooks_fd);
 
+	if (!err)
+		err = examine(sets_fd, MAP_HOOK_BUCKETS, &maps.sets_id);
+	if (!err)
+		err = examine(hooks_fd, MAP_HOOKS, &maps.hooks_id);
 	if (!err && is_same(&maps, known))
 		err = -EALREADY;
 	if (!err)

@@ -22,7 +22,8 @@ struct hook_maps {
 };
 
 /*
- * Open what is pinned. known: what is open already, or a zeroed one. -EALREADY: it is the same.
+ * Open what is pinned in our set; without one, what is in the set of another version that would be
+ * taken over. known: what is open already, or a zeroed one. -EALREADY: it is the same.
  * -ENOENT: nothing is attached. 0, or -errno with *trouble; *out is the caller's. Needs no lock: a
  * set is renamed into place when it is whole.
  */
