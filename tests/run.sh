@@ -13,6 +13,15 @@ passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+# What did not hold, with what was said about it, and how it ended.
+show_failures() {
+	awk '/^ok /  { failing = 0 }
+	     /^not ok / { failing = 1 }
+	     failing' "$log" | head -n 200 | sed 's/^/    | /'
+	echo "    | ..."
+	tail -n 30 "$log" | sed 's/^/    | /'
+}
+
 # run NAME COMMAND...: run one test program and count what it says.
 run() {
 	local name=$1 start=$SECONDS status ok not_ok skip
@@ -28,7 +37,7 @@ run() {
 	fi
 	printf '%-34s %4d passed %3d failed %3d skipped  %4d s\n' \
 		"$name" "$ok" "$not_ok" "$skip" $((SECONDS - start))
-	[ $not_ok = 0 ] || sed 's/^/    | /' "$log" | tail -n 60
+	[ $not_ok = 0 ] || show_failures
 	[ $skip = 0 ] || grep -iE '^ok .*# skip' "$log" | sed 's/^/    /'
 	passed=$((passed + ok)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
 }
