@@ -15,9 +15,9 @@ trap 'rm -f "$log"' EXIT
 
 # What did not hold, with what was said about it, and how it ended.
 show_failures() {
-	awk '/^ok /  { failing = 0 }
-	     /^not ok / { failing = 1 }
-	     failing' "$log" | head -n 200 | sed 's/^/    | /'
+	awk '/^ok / { said = ""; next }
+	     { said = said $0 "\n" }
+	     /^not ok / { printf "%s", said; said = "" }' "$log" | tail -n 200 | sed 's/^/    | /'
 	echo "    | ..."
 	tail -n 30 "$log" | sed 's/^/    | /'
 }

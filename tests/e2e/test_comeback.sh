@@ -122,6 +122,17 @@ test_gone() {
 	equal "nothing is left of the old link" 2 "$(find "$BPFFS" -name 'link_*' | wc -l)"
 }
 
+# The daemon is slow to look, and sees another number under the same name.
+test_unseen() {
+	kill -STOP "$daemon"
+	in_ns client ip link del c1
+	make_link client c1 server s1
+	kill -CONT "$daemon"
+	now_limited "gone and back while nobody looked, it is limited" "s0 s1"
+	logged "that it went is logged all the same" 2 \
+		"s1 is gone; it is attached again when it comes back"
+}
+
 test_often() {
 	for _ in {1..5}; do
 		quietly_in client ip link del c1
@@ -269,6 +280,7 @@ test_two() {
 make_neighbours
 test_late
 test_gone
+test_unseen
 test_often
 test_without_daemon
 test_taken_off

@@ -128,11 +128,11 @@ static bool is_wanted(struct watched *one, const struct links *links, uint64_t n
 	uint32_t ifindex = if_nametoindex(one->setting.name);
 	const struct link_state *link = find_link(links, ifindex);
 
-	if (!ifindex) {
-		if (one->state == WATCHED_HELD)
-			note_absent(one, links);
+	/* Another number under the same name: it went and came between two looks. */
+	if (one->state == WATCHED_HELD && one->ifindex != ifindex)
+		note_absent(one, links);
+	if (!ifindex)
 		return false;
-	}
 	if (link && link->attached) {
 		note_held(one, ifindex, now_ns);
 		return false;
