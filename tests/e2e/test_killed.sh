@@ -14,7 +14,7 @@
 # shellcheck source-path=SCRIPTDIR disable=SC2317 # functions are called by name
 . "$(dirname "$0")/lib.sh"
 
-STEP=${STEP:-12}
+STEP=${STEP:-36}
 debtor=198.18.0.1
 
 # What holds an interface: off, xdp, tcx or clsact.
