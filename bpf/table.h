@@ -355,13 +355,21 @@ SLUICE_INLINE enum taken charge_full_set(struct bucket_set *set, const struct gc
 	return taken;
 }
 
-SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_limit *limit,
-				   const struct table_request *request,
-				   struct table_outcome *outcome, struct refusal_seen *seen)
+/* Not inlined: the verifier would look at each of the tries anew. */
+__attribute__((noinline)) int table_try(struct bucket_set *set, const struct gcra_limit *limit,
+					const struct table_request *request,
+					struct table_outcome *outcome, struct refusal_seen *seen);
+
+__attribute__((noinline)) int table_try(struct bucket_set *set, const struct gcra_limit *limit,
+					const struct table_request *request,
+					struct table_outcome *outcome, struct refusal_seen *seen)
 {
 	__u64 word = WORD_EMPTY;
-	__u32 found = table_find(set, request, &word);
+	__u32 found;
 
+	if (!set || !limit || !request || !outcome || !seen)
+		return TAKEN_TRIES;
+	found = table_find(set, request, &word);
 	outcome->index = found & (SET_WORDS - 1);
 	switch (found / SET_WORDS) {
 	case FOUND_OWN:
@@ -374,16 +382,10 @@ SLUICE_INLINE enum taken table_try(struct bucket_set *set, const struct gcra_lim
 }
 
 /* Charge one meter of one address in its set. seen: what this CPU remembers under the tag. */
-__attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
-					 const struct table_request *request,
-					 struct table_outcome *outcome, struct refusal_seen *seen);
-
-__attribute__((noinline)) int table_take(struct bucket_set *set, const struct gcra_limit *limit,
-					 const struct table_request *request,
-					 struct table_outcome *outcome, struct refusal_seen *seen)
+SLUICE_INLINE enum taken table_take(struct bucket_set *set, const struct gcra_limit *limit,
+				    const struct table_request *request,
+				    struct table_outcome *outcome, struct refusal_seen *seen)
 {
-	if (!set || !limit || !request || !outcome || !seen)
-		return TAKEN_TRIES;
 	for (int tries = 0; tries < TABLE_TRIES; tries++) {
 		enum taken taken = table_try(set, limit, request, outcome, seen);
 
