@@ -30,7 +30,7 @@
 
 enum {
 	DEBTORS = 100000,
-	OTHERS = 1000000, /* see test_repeat() */
+	OTHERS = 1000000,
 	OTHERS_REFUSED_LIMIT = 10,
 	SECRETS = 8,
 	FLOOD_ROUNDS = 2,
@@ -169,7 +169,6 @@ static uint64_t refused_count(struct rig *rig, enum reason reason)
  */
 static void fewer_than_ten_of_a_million_innocents_are_refused(void **state)
 {
-	const uint32_t others = test_repeat(OTHERS);
 	struct rig *rig = *state;
 	struct bucket_set *before = malloc(TABLE_BYTES);
 	unsigned refused = 0;
@@ -183,7 +182,7 @@ static void fewer_than_ten_of_a_million_innocents_are_refused(void **state)
 		assert_false(passes(rig, number));
 	assert_memory_equal(before, rig->table, TABLE_BYTES);
 
-	for (uint32_t number = DEBTORS; number < DEBTORS + others; number++) {
+	for (uint32_t number = DEBTORS; number < DEBTORS + OTHERS; number++) {
 		struct place place = place_of(&rig->secret, number);
 		bool passed = passes(rig, number);
 
@@ -194,7 +193,7 @@ static void fewer_than_ten_of_a_million_innocents_are_refused(void **state)
 	}
 	assert_memory_equal(before, rig->table, TABLE_BYTES);
 	free(before);
-	print_message("# %u of %u innocents refused, %d others in debt\n", refused, others,
+	print_message("# %u of %d innocents refused, %d others in debt\n", refused, OTHERS,
 		      DEBTORS);
 	assert_true(refused < OTHERS_REFUSED_LIMIT);
 }
@@ -202,11 +201,10 @@ static void fewer_than_ten_of_a_million_innocents_are_refused(void **state)
 static unsigned refused_under(const struct siphash_key *secret, struct bucket_set *table,
 			      const struct gcra_limit *limit)
 {
-	const uint32_t others = test_repeat(OTHERS);
 	unsigned refused = 0;
 
 	memset(table, 0, TABLE_BYTES);
-	for (uint32_t number = 0; number < DEBTORS + others; number++) {
+	for (uint32_t number = 0; number < DEBTORS + OTHERS; number++) {
 		struct place place = place_of(secret, number);
 		struct table_request request = {
 			.tokens = 1,
@@ -235,7 +233,7 @@ static double refusals_expected(void)
 		not_full += term;
 		term *= words / (count + 1);
 	}
-	return test_repeat(OTHERS) * (words / (double)(WORD_TAG_MASK + 1) + 1 - not_full);
+	return OTHERS * (words / (double)(WORD_TAG_MASK + 1) + 1 - not_full);
 }
 
 static void so_it_is_on_average_over_many_secrets(void **state)
@@ -258,10 +256,9 @@ static void so_it_is_on_average_over_many_secrets(void **state)
 		most = refused > most ? refused : most;
 	}
 	free(table);
-	print_message("# of %u innocents %.1f refused on average over %d secrets, %u at "
+	print_message("# of a million innocents %.1f refused on average over %d secrets, %u at "
 		      "most; expected %.1f\n",
-		      test_repeat(OTHERS), (double)sum / SECRETS, SECRETS, most,
-		      refusals_expected());
+		      (double)sum / SECRETS, SECRETS, most, refusals_expected());
 	assert_true(sum > 0);
 	assert_true(sum < OTHERS_REFUSED_LIMIT * SECRETS);
 }

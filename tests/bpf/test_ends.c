@@ -171,7 +171,7 @@ static void of_any_nest_of_rules_the_longest_in_force_counts(void **state)
 	struct harness *harness = *state;
 
 	srand(20260104);
-	for (int round = 0; round < NESTS; round++) {
+	for (int round = 0; round < (int)test_repeat(NESTS); round++) {
 		struct setting_prefix configured[NESTED_MAX];
 		struct nested nest[NESTED_MAX];
 		size_t count = draw_nest(nest), used = 0;

@@ -21,7 +21,7 @@
 #include "node_probe.skel.h"
 
 enum {
-	REPEAT = 1000000, /* of each thread, in each scenario */
+	REPEAT = 1000000, /* of each thread, in each scenario; see test_repeat() */
 	COARSE_LAG_NS = 11000000,
 	/* An admission is somewhere between two looks at the clock. One that took longer than this
 	 * is left out of the replay, which can only hide an excess, never make one. */
@@ -212,7 +212,7 @@ static void change_generation(void *context)
 	for (unsigned change = 1; change <= watch->row->changes; change++) {
 		volatile __u64 *asked = &watch->probe->bss->tally[0].asked;
 
-		while (*asked < (uint64_t)change * REPEAT / (watch->row->changes + 1))
+		while (*asked < (uint64_t)change * test_repeat(REPEAT) / (watch->row->changes + 1))
 			usleep(100);
 		*(volatile __u32 *)&watch->probe->bss->plan.active = change & 1;
 	}
@@ -227,8 +227,8 @@ static void check_scenario(struct node_probe_bpf *probe, const struct admission 
 	start_anew(probe);
 	make_plan(row, &probe->bss->plan);
 	check_row_equal(row,
-			probe_run(bpf_program__fd(probe->progs.node_probe), probe_threads(), REPEAT,
-				  change_generation, &watch),
+			probe_run(bpf_program__fd(probe->progs.node_probe), probe_threads(),
+				  test_repeat(REPEAT), change_generation, &watch),
 			0);
 	sum = sum_of(probe);
 	print_message("# %s: %llu asked, %llu admitted, %llu refused, %llu tries, %llu in vain\n",
