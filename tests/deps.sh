@@ -9,7 +9,7 @@ run="gcc make pkg-config clang llvm libbpf-dev libelf-dev zlib1g-dev bpftool lib
 	libevent-dev libmicrohttpd-dev libsqlite3-dev libhiredis-dev libssl-dev
 	iproute2 jq python3 procps util-linux"
 tests="git libcmocka-dev libclang-rt-14-dev clang-19 clang-format iputils-ping ethtool nftables curl man-db
-	redis-server redis-tools nginx-light wrk prometheus sqlite3"
+	redis-server redis-tools nginx-light wrk prometheus sqlite3 qemu-system-x86 busybox-static cpio"
 # Where node comes from elsewhere it brings npm with it, and Debian's would be in its way.
 command -v npm > /dev/null || tests="$tests nodejs npm"
 

@@ -70,6 +70,14 @@ tier_build() {
 	done
 }
 
+# A machine that is emulated takes its time, and gives itself up before this does.
+tier_kernel() {
+	for script in tests/kernel/test_*.sh; do
+		name=${script##*/test_}
+		TEST_SECONDS=1000 run "kernel/${name%.sh}" "$script"
+	done
+}
+
 # A short run of each fuzzer; `make fuzz` is the long one.
 tier_fuzz() {
 	for program in "$OUT"/tests/fuzz/fuzz_*; do
@@ -78,7 +86,7 @@ tier_fuzz() {
 	done
 }
 
-[ "$*" != all ] || set -- style unit bpf e2e build fuzz
+[ "$*" != all ] || set -- style unit bpf e2e kernel build fuzz
 for tier in "$@"; do
 	"tier_$tier"
 done
