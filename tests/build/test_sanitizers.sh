@@ -37,6 +37,8 @@ for source in tests/unit/test_*.c; do
 	all+=("${name%.c}")
 done
 check address,undefined "${all[@]}"
-check thread test_table
+check thread test_table test_address_memory test_address_table test_buckets_races test_cell_table \
+	test_engine_races test_http_late test_http_server test_leases test_limits test_overrides \
+	test_resp_faults test_resp_server test_resp_stress
 echo "1..$number"
 exit $bad
