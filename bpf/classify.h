@@ -32,8 +32,8 @@ SLUICE_INLINE const struct config_slot *config_in_force(const struct config *all
 
 SLUICE_INLINE const struct prefix_entry *find_entry(__u32 active, const struct prefix_key *key)
 {
-	return active ? bpf_map_lookup_elem(&prefixes_1, key) :
-			bpf_map_lookup_elem(&prefixes_0, key);
+	return active ? bpf_map_lookup_elem(&prefixes_1, key)
+		      : bpf_map_lookup_elem(&prefixes_0, key);
 }
 
 /* The rule of an entry, or NULL if all it has has ended. The clock is read only where it matters. */
@@ -169,7 +169,7 @@ SLUICE_INLINE bool is_protected(const struct config_slot *slot, const struct pac
 /* What an address is held to. */
 struct held_to {
 	const struct gcra_limit *limits; /* METERS of them; NULL: nothing */
-	__u32 dry;			 /* bits 1 << enum meter */
+	__u32 dry;                       /* bits 1 << enum meter */
 };
 
 /* REASON_ADMITTED: to be charged. */

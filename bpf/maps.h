@@ -46,7 +46,8 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, REASONS);
-	__type(key, __u32); /* enum reason: the kernel takes BTF for an array only if its key is an integer */
+	/* enum reason: the kernel takes BTF for an array only if its key is an integer */
+	__type(key, __u32);
 	__type(value, struct counter);
 } counters SEC(".maps");
 

@@ -64,8 +64,8 @@ enum {
 /* What every IPv6 extension header but the fragment header begins with. */
 struct extension_header {
 	__u8 next;
-	__u8 length;	/* see extension_rest(): the unit differs */
-	__be16 offset;	/* of a fragment header */
+	__u8 length;   /* see extension_rest(): the unit differs */
+	__be16 offset; /* of a fragment header */
 	__u32 rest;
 };
 

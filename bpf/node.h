@@ -30,7 +30,8 @@
 
 enum {
 	NODE_TRIES = 8,
-	NODE_PATIENCE = 16, /* lags of the coarse clock that a bucket must hold, for it to wait one */
+	/* Lags of the coarse clock that a bucket must hold, for it to wait one. */
+	NODE_PATIENCE = 16,
 };
 
 struct node_request {
@@ -74,8 +75,8 @@ SLUICE_INLINE bool was_just_refused(const struct node_share *share, const struct
 
 /* Try once to take a slice or, if there is not that much, just what is needed. */
 SLUICE_INLINE enum taken node_draw(__u64 *bucket, const struct node_limit *node,
-				   const struct node_request *request,
-				   struct node_outcome *outcome, __u64 needed, __u64 *drawn)
+				   const struct node_request *request, struct node_outcome *outcome,
+				   __u64 needed, __u64 *drawn)
 {
 	__u64 seen = *(volatile __u64 *)bucket;
 	struct gcra_verdict verdict = {};
@@ -133,15 +134,13 @@ __attribute__((noinline)) int node_take(__u64 *bucket, struct node_share *share,
 	}
 	if (was_just_refused(share, node, request, request->tokens - held))
 		return TAKEN_REFUSED;
-	/*
-	 * Unrolled, so that nothing loops: clang 14 lays the loop out so that its last instruction
+		/* Unrolled, so that nothing loops: clang 14 lays the loop out so that its last instruction
 	 * falls through into its first, and kernel 6.1 takes no way back that is not a jump
-	 * ("back-edge from insn", 6.18 does).
-	 */
+	 * ("back-edge from insn", 6.18 does). */
 #pragma clang loop unroll(full)
 	for (int tries = 0; tries < NODE_TRIES; tries++) {
-		enum taken taken = node_draw(bucket, node, request, outcome,
-					     request->tokens - held, &drawn);
+		enum taken taken =
+			node_draw(bucket, node, request, outcome, request->tokens - held, &drawn);
 
 		if (taken == TAKEN_RACED)
 			continue;

@@ -32,7 +32,7 @@ enum packet_flag {
 	PACKET_PORTLESS = 1 << 1,   /* has a port that cannot be seen from here */
 	PACKET_CONTROL = 1 << 2,    /* keeps the host on the network: never charged */
 	PACKET_NOT_LINEAR = 1 << 3, /* some header is in the frame, but not where we can read */
-	PACKET_JUMBO = 1 << 4,	    /* its length stands in a header of its own */
+	PACKET_JUMBO = 1 << 4,      /* its length stands in a header of its own */
 };
 
 enum fragment {
@@ -44,10 +44,10 @@ enum fragment {
 struct packet {
 	union address source;
 	union address destination;
-	__u32 bytes;	 /* from the IP header to the end of the frame, all of its fragments */
-	__u32 segments;	 /* packets on the wire that it stands for; whoever gives the frame knows */
-	__u32 at;	 /* how far it has been read, from the start of the frame */
-	__u32 left;	 /* how much the IP header declares beyond that */
+	__u32 bytes;     /* from the IP header to the end of the frame, all of its fragments */
+	__u32 segments;  /* packets on the wire that it stands for; whoever gives the frame knows */
+	__u32 at;        /* how far it has been read, from the start of the frame */
+	__u32 left;      /* how much the IP header declares beyond that */
 	__u16 ip_offset; /* of the IP header in the frame */
 	__u16 header_bytes; /* of all headers, from IP's to TCP's or UDP's, as far as they are known */
 	__u16 source_port; /* host order; 0 if there is none or it cannot be seen */
@@ -73,7 +73,8 @@ struct linear {
  * frame look alike to it. With the place in a register it follows each way on its own (a million
  * instructions). It wants to see the bounds of both numbers, which the compiler knows and leaves out.
  */
-SLUICE_INLINE const void *take_bytes(const struct linear *linear, struct packet *packet, __u32 bytes)
+SLUICE_INLINE const void *take_bytes(const struct linear *linear, struct packet *packet,
+				     __u32 bytes)
 {
 	__u32 offset = *(volatile __u32 *)&packet->at;
 	const __u8 *at;
@@ -167,9 +168,9 @@ SLUICE_INLINE enum parsed take_extension(const struct linear *linear, struct pac
 		return hidden_or_not(packet);
 	*(volatile __u8 *)&packet->protocol = header->next;
 	if (protocol != PROTOCOL_FRAGMENT)
-		return take_bytes(linear, packet, extension_rest(protocol, header->length)) ?
-			       PARSED_IP :
-			       hidden_or_not(packet);
+		return take_bytes(linear, packet, extension_rest(protocol, header->length))
+			       ? PARSED_IP
+			       : hidden_or_not(packet);
 	offset = net_u16(header->offset);
 	if (offset & IPV6_OFFSET_MASK)
 		packet->fragment = FRAGMENT_LATER;
@@ -288,7 +289,7 @@ SLUICE_INLINE enum parsed take_udp(const struct linear *linear, struct packet *p
 	const struct {
 		__u8 first;
 		__u8 version[4];
-	} *quic;
+	} * quic;
 
 	if (!udp) {
 		if (packet->fragment == FRAGMENT_NONE)

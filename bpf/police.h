@@ -60,10 +60,10 @@ SLUICE_INLINE enum reason refused_by(enum taken taken, __u32 meter)
 }
 
 /* One pass over an address's meters. look_only: would they all admit? */
-SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
-				       const struct held_to *held, struct charge *charge,
-				       struct bucket_set *set, struct ip_refusals *refusals,
-				       const struct place *place, bool look_only)
+SLUICE_INLINE enum reason pass_address(const struct config_slot *slot, const struct held_to *held,
+				       struct charge *charge, struct bucket_set *set,
+				       struct ip_refusals *refusals, const struct place *place,
+				       bool look_only)
 {
 	struct table_request request = {
 		.coarse_ns = charge->coarse_ns,
@@ -102,9 +102,9 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot,
 	return REASON_ADMITTED;
 }
 
-SLUICE_INLINE enum reason police_address(const struct config_slot *slot,
-					 const struct held_to *held, struct charge *charge,
-					 struct bucket_set *set, const struct place *place)
+SLUICE_INLINE enum reason police_address(const struct config_slot *slot, const struct held_to *held,
+					 struct charge *charge, struct bucket_set *set,
+					 const struct place *place)
 {
 	__u32 only = 0, meters = 0;
 	struct ip_refusals *refusals = bpf_map_lookup_elem(&ip_refusals, &only);

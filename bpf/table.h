@@ -61,8 +61,8 @@ enum taken {
 	TAKEN_ADMITTED,
 	TAKEN_REFUSED,
 	TAKEN_SET_FULL, /* refused because of when_full */
-	TAKEN_TRIES,	/* refused because of races */
-	TAKEN_RACED,	/* within this file: try again */
+	TAKEN_TRIES,    /* refused because of races */
+	TAKEN_RACED,    /* within this file: try again */
 };
 
 struct table_request {
@@ -70,7 +70,7 @@ struct table_request {
 	__u64 coarse_ns;     /* the coarse clock, read for this packet */
 	__u64 coarse_lag_ns; /* how far it may lie behind */
 	__u32 tag;
-	__u32 way;	 /* where to begin to look */
+	__u32 way;       /* where to begin to look */
 	__u32 when_full; /* enum when_full */
 	__u32 look_only; /* answer as if, and charge nothing */
 };
@@ -191,8 +191,8 @@ SLUICE_INLINE bool is_remembered(const struct refusal_seen *seen, const struct g
 {
 	return seen->word == word && seen->at_ns == request->coarse_ns &&
 	       request->tokens >= seen->tokens &&
-	       limit->capacity >= word_ticks(request->coarse_lag_ns, limit->word_class) *
-					  TABLE_PATIENCE;
+	       limit->capacity >=
+		       word_ticks(request->coarse_lag_ns, limit->word_class) * TABLE_PATIENCE;
 }
 
 /* Charge the word that is the address's own. */

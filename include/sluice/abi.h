@@ -28,7 +28,8 @@ enum meter {
 	METER_PACKETS,
 	METER_BYTES, /* from the IP header on, all fragments of the frame */
 	METERS,
-	METER_HOOKS = METERS, /* a request: charged by the daemon; the kernel looks at it, to shed */
+	/* A request: charged by the daemon; the kernel looks at it, to shed. */
+	METER_HOOKS = METERS,
 };
 
 /*
@@ -37,11 +38,11 @@ enum meter {
  */
 enum reason {
 	REASON_NO_CONFIG,   /* no configuration, or one of an unknown generation */
-	REASON_NOT_IP,	    /* ARP, LLDP, MPLS, 802.3 … */
+	REASON_NOT_IP,      /* ARP, LLDP, MPLS, 802.3 … */
 	REASON_UNPARSED,    /* truncated, or lengths that lie: the kernel's stack judges it */
-	REASON_CONTROL,	    /* neighbour discovery, DHCP: never charged */
+	REASON_CONTROL,     /* neighbour discovery, DHCP: never charged */
 	REASON_UNPROTECTED, /* to a port that `protect` does not name */
-	REASON_EXEMPT,	    /* from an `exempt` prefix */
+	REASON_EXEMPT,      /* from an `exempt` prefix */
 	REASON_ADMITTED,    /* charged, and within every limit */
 
 	REASON_DENY, /* from a `deny` prefix */
@@ -50,7 +51,7 @@ enum reason {
 	REASON_IP_BYTES,
 	REASON_IP_SET_FULL, /* all words of the set in debt, and when_full is refuse */
 	REASON_IP_TRIES,    /* lost too many races for the address's word */
-	REASON_SHED_IP,	    /* a connection of an address whose next request would be refused */
+	REASON_SHED_IP,     /* a connection of an address whose next request would be refused */
 	REASON_NODE_CONNECTIONS,
 	REASON_NODE_PACKETS,
 	REASON_NODE_BYTES,
@@ -63,16 +64,16 @@ enum reason {
 
 /* Things that happened on the way to a verdict; `notes` is indexed by it. */
 enum note {
-	NOTE_SET_FULL_SHARED,	/* another's word taken over with its debt: when_full is share */
+	NOTE_SET_FULL_SHARED,   /* another's word taken over with its debt: when_full is share */
 	NOTE_SET_FULL_ADMITTED, /* not charged at all: when_full is admit */
-	NOTE_NODE_TRIES,	/* lost too many races for the node's word: passed uncharged */
-	NOTE_SPENT_IN_VAIN,	/* one meter was charged, then another refused in a race */
-	NOTE_CLAMPED,		/* a TAT beyond the capacity was brought back */
-	NOTE_EVENT_LOST,	/* the ring buffer was full */
+	NOTE_NODE_TRIES,        /* lost too many races for the node's word: passed uncharged */
+	NOTE_SPENT_IN_VAIN,     /* one meter was charged, then another refused in a race */
+	NOTE_CLAMPED,           /* a TAT beyond the capacity was brought back */
+	NOTE_EVENT_LOST,        /* the ring buffer was full */
 	NOTE_EVENT_SAMPLED_OUT, /* more refusals than events are written for; kept in report_state */
-	NOTE_OFFENDER_LOST,	/* the offender could not be noted */
-	NOTE_SWEPT,		/* passed words cleared */
-	NOTE_SWEEPS,		/* whole passes over the table */
+	NOTE_OFFENDER_LOST,     /* the offender could not be noted */
+	NOTE_SWEPT,             /* passed words cleared */
+	NOTE_SWEEPS,            /* whole passes over the table */
 	NOTES,
 };
 
@@ -122,7 +123,7 @@ struct hooks {
 
 /* node_slices: per-CPU array of one. What a CPU holds and knows of the node's buckets. */
 struct node_share {
-	__u64 unspent; /* tokens taken and not yet spent */
+	__u64 unspent;       /* tokens taken and not yet spent */
 	__u64 refused_at_ns; /* coarse clock at which the bucket refused refused_tokens */
 	__u64 refused_tokens;
 };
@@ -166,8 +167,8 @@ enum { INTERFACES_ATTACHED_MAX = 64, PASSED_OVER_MAX = 400 };
 
 struct interface_record {
 	char name[16];
-	__u32 mode; /* that was asked for: enum attach_mode */
-	__u32 rung; /* that was got: enum rung */
+	__u32 mode;                        /* that was asked for: enum attach_mode */
+	__u32 rung;                        /* that was got: enum rung */
 	char passed_over[PASSED_OVER_MAX]; /* why not the rungs above it */
 };
 
@@ -194,7 +195,8 @@ enum { PROTECT_WORDS = 1024 };
 /* prefixes_0, prefixes_1: LPM tries, one per configuration slot. */
 struct prefix_key {
 	__u32 bits; /* of the sixteen bytes: an IPv4 /24 has 120 */
-	__u8 byte[16]; /* not union address: its padding would count as the beginning of the prefix */
+	__u8 byte
+		[16]; /* not union address: its padding would count as the beginning of the prefix */
 };
 
 enum prefix_action {
@@ -205,9 +207,9 @@ enum prefix_action {
 };
 
 struct prefix_rule {
-	__u16 action;	 /* enum prefix_action */
-	__u16 dry;	 /* bits 1 << enum meter, as in struct config_slot */
-	__u32 expires_s; /* of CLOCK_MONOTONIC; 0: never */
+	__u16 action;                    /* enum prefix_action */
+	__u16 dry;                       /* bits 1 << enum meter, as in struct config_slot */
+	__u32 expires_s;                 /* of CLOCK_MONOTONIC; 0: never */
 	struct gcra_limit limit[METERS]; /* with PREFIX_LIMIT: instead of per_ip, whole */
 };
 
@@ -257,16 +259,16 @@ enum config_flag {
 
 struct node_limit {
 	struct gcra_limit limit; /* what the slices of all CPUs may hold is already taken off */
-	__u64 slice;		 /* tokens a CPU takes at once; 0: charge directly */
+	__u64 slice;             /* tokens a CPU takes at once; 0: charge directly */
 };
 
 /* One configuration, read as a whole. */
 struct config_slot {
-	__u64 generation; /* 0: none */
-	__u32 flags;	  /* enum config_flag */
-	__u32 when_full;  /* enum when_full */
+	__u64 generation;  /* 0: none */
+	__u32 flags;       /* enum config_flag */
+	__u32 when_full;   /* enum when_full */
 	__u32 ipv6_prefix; /* bits of an IPv6 address that make a client, 48 to 128 */
-	__u16 dry_ip;	   /* bits 1 << enum meter: count what they would refuse, and pass it */
+	__u16 dry_ip;      /* bits 1 << enum meter: count what they would refuse, and pass it */
 	__u16 dry_node;
 	struct gcra_limit ip[METERS];
 	struct node_limit node[METERS];
@@ -284,8 +286,8 @@ struct config_slot {
  */
 struct config {
 	__u32 abi_version;
-	__u32 active; /* 0 or 1 */
-	__u64 coarse_lag_ns; /* how far the coarse clock may lie behind the fine one */
+	__u32 active;              /* 0 or 1 */
+	__u64 coarse_lag_ns;       /* how far the coarse clock may lie behind the fine one */
 	struct siphash_key secret; /* drawn when the maps are made, so that addresses cannot aim */
 	__u32 bucket_format;
 	__u32 reserved;
@@ -300,12 +302,12 @@ struct event {
 	union address source;
 	union address destination;
 	__u32 ifindex;
-	__u32 reason; /* enum reason */
-	__u32 bytes;  /* of the packet, from the IP header on */
+	__u32 reason;      /* enum reason */
+	__u32 bytes;       /* of the packet, from the IP header on */
 	__u16 source_port; /* host order; 0 if the packet has none */
 	__u16 destination_port;
-	__u8 protocol; /* IPPROTO_*, after extension headers */
-	__u8 dry_run;  /* 1: it was passed all the same */
+	__u8 protocol;      /* IPPROTO_*, after extension headers */
+	__u8 dry_run;       /* 1: it was passed all the same */
 	__u16 header_bytes; /* how many of header[] are the packet's */
 	__u32 reserved;
 	__u8 header[EVENT_HEADER_BYTES]; /* from the IP header on */
@@ -313,11 +315,11 @@ struct event {
 
 /* report_state: per-CPU array of one. How much has been written lately, to limit it. */
 struct report_state {
-	__u64 second;  /* of the monotonic clock, in 2^30 ns */
-	__u32 events;  /* written in it */
+	__u64 second; /* of the monotonic clock, in 2^30 ns */
+	__u32 events; /* written in it */
 	__u32 offenders;
 	__u64 sampled_out; /* refusals without an event, since ever; shown as NOTE_EVENT_SAMPLED_OUT */
-	__u32 gap;	   /* refusals to pass over until the next offender is noted */
+	__u32 gap;         /* refusals to pass over until the next offender is noted */
 	__u32 reserved;
 };
 
@@ -332,8 +334,7 @@ _Static_assert(sizeof(struct protected_ports) == 32, "ABI");
 _Static_assert(sizeof(union address) == 16, "ABI");
 _Static_assert(sizeof(struct prefix_key) == 20, "no padding within a trie's key");
 _Static_assert(sizeof(struct prefix_entry) == 216, "ABI");
-_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32 + 8,
-	       "ABI");
+_Static_assert(sizeof(struct config_slot) == 24 + 32 * METERS + 40 * METERS + 2 * 32 + 8, "ABI");
 _Static_assert(sizeof(struct config) == 40 + 2 * 312, "ABI");
 _Static_assert(sizeof(struct hooks) == 48, "ABI");
 _Static_assert(sizeof(struct interface_counter) == 32, "ABI");

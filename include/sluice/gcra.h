@@ -34,7 +34,7 @@ enum { GCRA_TICK_SHIFT = 10 };
 struct gcra_limit {
 	__u64 interval; /* ticks per token, times 2^fraction_bits */
 	__u64 capacity; /* ticks: burst intervals, rounded up to a whole nanosecond */
-	__u64 burst;	/* tokens admitted at once by a full bucket */
+	__u64 burst;    /* tokens admitted at once by a full bucket */
 	__u8 fraction_bits;
 	__u8 word_class; /* for words, which of their ticks it is; see word.h */
 	__s8 tick_shift; /* a nanosecond is 2^tick_shift ticks */
@@ -44,7 +44,7 @@ struct gcra_limit {
 _Static_assert(sizeof(struct gcra_limit) == 32, "struct gcra_limit is part of the map ABI");
 
 struct gcra_verdict {
-	__u64 tat;	 /* admitted: to be stored. Refused: what stands, or full debt if clamped */
+	__u64 tat; /* admitted: to be stored. Refused: what stands, or full debt if clamped */
 	__u64 wait_ticks; /* refused: what is missing, or GCRA_NEVER. Admitted: 0 */
 	bool admitted;
 	bool clamped; /* the TAT was further ahead than the capacity allows */

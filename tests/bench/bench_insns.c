@@ -86,7 +86,8 @@ int main(void)
 	sluice = sluice_bpf__open_and_load();
 	err = sluice ? 0 : -errno;
 	if (!err)
-		bpf_object__for_each_program(program, sluice->obj) {
+		bpf_object__for_each_program(program, sluice->obj)
+		{
 			err = measure(program);
 			if (err)
 				break;

@@ -31,12 +31,11 @@ enum {
 #define MEBIBYTE (1024.0 * 1024)
 
 /* Who is innocent is in debt for as long as a packet takes, the others for as long as this runs. */
-static const char configuration[] =
-	"protect: [tcp/443]\n"
-	"rate_limits:\n"
-	"  per_ip: {packets: {rate: 10000000, burst: 1}}\n"
-	"  prefixes:\n"
-	"    10.0.0.0/8: {packets: {rate: 0.01, burst: 1}}\n";
+static const char configuration[] = "protect: [tcp/443]\n"
+				    "rate_limits:\n"
+				    "  per_ip: {packets: {rate: 10000000, burst: 1}}\n"
+				    "  prefixes:\n"
+				    "    10.0.0.0/8: {packets: {rate: 0.01, burst: 1}}\n";
 
 /* What the kernel says that a map takes, in bytes; 0: it does not say. */
 static double map_bytes(int fd)
@@ -94,8 +93,8 @@ static int run_addresses(struct bench_table_bpf *table, struct subject *subject,
 	table->bss->fresh_source = first;
 	table->bss->fresh_step = 1;
 	if (!err)
-		err = subject_run(subject_program(subject, "sluice_fresh"), frame.data,
-				  frame.bytes, count, &ns);
+		err = subject_run(subject_program(subject, "sluice_fresh"), frame.data, frame.bytes,
+				  count, &ns);
 	if (!err)
 		err = subject_tally(subject, &tally);
 	if (!err)

@@ -24,25 +24,25 @@ enum {
 	ODD_STEP = 0x9e3779b1, /* draws every address once in 2^32 */
 };
 
-#define FLOODED                                                                                    \
-	"protect: [tcp/443]\n"                                                                     \
-	"rate_limits:\n"                                                                           \
-	"  per_ip: {packets: {rate: 20, burst: 40}}\n"                                             \
+#define FLOODED                                        \
+	"protect: [tcp/443]\n"                         \
+	"rate_limits:\n"                               \
+	"  per_ip: {packets: {rate: 20, burst: 40}}\n" \
 	"  node: {packets: {rate: 20000, burst: 40000}}\n"
 
-#define ADMITTED                                                                                   \
-	"protect: [tcp/443]\n"                                                                     \
-	"rate_limits:\n"                                                                           \
-	"  per_ip: {packets: {rate: 10000000, burst: 10000000}}\n"                                 \
+#define ADMITTED                                                   \
+	"protect: [tcp/443]\n"                                     \
+	"rate_limits:\n"                                           \
+	"  per_ip: {packets: {rate: 10000000, burst: 10000000}}\n" \
 	"  node: {packets: {rate: 100000000, burst: 100000000}}\n"
 
-#define THREE_METERS                                                                               \
-	"protect: [tcp/443]\n"                                                                     \
-	"rate_limits:\n"                                                                           \
-	"  per_ip:\n"                                                                              \
-	"    connections: {rate: 10000000, burst: 10000000}\n"                                     \
-	"    packets: {rate: 10000000, burst: 10000000}\n"                                         \
-	"    bytes: {rate: 10000000000, burst: 10000000000}\n"                                     \
+#define THREE_METERS                                           \
+	"protect: [tcp/443]\n"                                 \
+	"rate_limits:\n"                                       \
+	"  per_ip:\n"                                          \
+	"    connections: {rate: 10000000, burst: 10000000}\n" \
+	"    packets: {rate: 10000000, burst: 10000000}\n"     \
+	"    bytes: {rate: 10000000000, burst: 10000000000}\n" \
 	"  node: {packets: {rate: 100000000, burst: 100000000}}\n"
 
 static const struct test {
@@ -59,7 +59,8 @@ static const struct test {
 	  false },
 	{ "verdict: each packet a new address, node refuses", FLOODED, true, MARK_AT_MOST, 0.3,
 	  false },
-	{ "verdict: each packet a new address, admitted", ADMITTED, true, MARK_AT_MOST, 0.3, false },
+	{ "verdict: each packet a new address, admitted", ADMITTED, true, MARK_AT_MOST, 0.3,
+	  false },
 	{ "verdict: one address, refused and told of", FLOODED, false, MARK_NONE, 0, true },
 	{ "verdict: each packet a new address, refused and told of", FLOODED, true, MARK_NONE, 0,
 	  true },
@@ -104,7 +105,8 @@ static int compare(struct side *table, struct side *peer, const struct test *tes
 			.name = test->name,
 			.unit = "ns",
 			.figure = runs_median(&table->runs),
-			.peer = test->quiet ? "the same, without events" : "the same on an LRU hash",
+			.peer = test->quiet ? "the same, without events"
+					    : "the same on an LRU hash",
 			.peer_figure = runs_median(&peer->runs),
 			.kind = test->kind,
 			.mark = test->mark,
@@ -146,8 +148,11 @@ int main(void)
 		.destination_port = 443,
 		/* 198.18.0.1 to 198.19.0.1 */
 		.source = { .byte = { [10] = 0xff, [11] = 0xff, [12] = 198, [13] = 18, [15] = 1 } },
-		.destination = {
-			.byte = { [10] = 0xff, [11] = 0xff, [12] = 198, [13] = 19, [15] = 1 } },
+		.destination = { .byte = { [10] = 0xff,
+					   [11] = 0xff,
+					   [12] = 198,
+					   [13] = 19,
+					   [15] = 1 } },
 	};
 	struct frame frame;
 	int err = frame_build(&wish, &frame);

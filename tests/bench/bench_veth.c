@@ -33,11 +33,10 @@
 
 enum { TRIES = 3 };
 
-static const char configuration[] =
-	"protect: [tcp/443]\n"
-	"rate_limits:\n"
-	"  per_ip: {packets: {rate: 20, burst: 40}}\n"
-	"  node: {packets: {rate: 2000, burst: 4000}}\n";
+static const char configuration[] = "protect: [tcp/443]\n"
+				    "rate_limits:\n"
+				    "  per_ip: {packets: {rate: 20, burst: 40}}\n"
+				    "  node: {packets: {rate: 2000, burst: 4000}}\n";
 
 static const char ruleset[] =
 	"table netdev bench {\n"
@@ -83,9 +82,12 @@ static const struct test {
 	const char *tc_name;
 	double mark[PEERS]; /* at least so many times the peer; 0: no mark */
 } tests[] = {
-	{ "refused on a veth: one address", "one", "refused on a veth in TC: one address",
+	{ "refused on a veth: one address",
+	  "one",
+	  "refused on a veth in TC: one address",
 	  { [PEER_DROP] = 0.5, [PEER_NFT] = 2.5 } },
-	{ "refused on a veth: each packet a new address", "random",
+	{ "refused on a veth: each packet a new address",
+	  "random",
 	  "refused on a veth in TC: each packet a new address",
 	  { [PEER_DROP] = 0.25, [PEER_NFT] = 2.4 } },
 };

@@ -30,7 +30,8 @@ static inline int counters_get(int fd, unsigned ifindex, struct rtnl_link_stats6
 		struct nlmsghdr header;
 		struct if_stats_msg body;
 	} request = {
-		.header = { .nlmsg_len = sizeof(request), .nlmsg_type = RTM_GETSTATS,
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETSTATS,
 			    .nlmsg_flags = NLM_F_REQUEST },
 		.body = { .ifindex = ifindex,
 			  .filter_mask = IFLA_STATS_FILTER_BIT(IFLA_STATS_LINK_64) },

@@ -34,10 +34,10 @@
 enum {
 	EXIT_USAGE = 2,
 	LOOPBACK_IFINDEX = 1,
-	BATCH = 64,		 /* frames between two flushes of the device */
-	CHUNK = 8192,		 /* frames between two looks at the clock */
-	PACE_NS = 1000000,	 /* between two batches under --rate */
-	SETTLE_NS = 20000000,	 /* for the peer to work off its queue */
+	BATCH = 64,           /* frames between two flushes of the device */
+	CHUNK = 8192,         /* frames between two looks at the clock */
+	PACE_NS = 1000000,    /* between two batches under --rate */
+	SETTLE_NS = 20000000, /* for the peer to work off its queue */
 };
 
 struct figures {
@@ -118,9 +118,9 @@ static struct flood_plan plan_of(const struct request *request, const struct fra
 	};
 
 	if (request->sources != SOURCES_ONE) {
-		plan.source_mask = request->base_bits >= (ipv6 ? 64 : 32) ?
-					   0 :
-					   plan.source_mask >> request->base_bits;
+		plan.source_mask = request->base_bits >= (ipv6 ? 64 : 32)
+					   ? 0
+					   : plan.source_mask >> request->base_bits;
 		plan.source &= ~plan.source_mask;
 	}
 	return plan;
@@ -182,8 +182,7 @@ static int send_frames(const struct request *request, const struct frame *frame,
 	}
 	figures->made = *made;
 	figures->seconds = (double)elapsed_ns / 1e9;
-	figures->cpu_seconds =
-		(double)(read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_start_ns) / 1e9;
+	figures->cpu_seconds = (double)(read_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_start_ns) / 1e9;
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 
 enum flood_sources {
 	SOURCES_ONE,
-	SOURCES_SOME,	/* source_count addresses, from source on */
+	SOURCES_SOME,   /* source_count addresses, from source on */
 	SOURCES_RANDOM, /* any whose bits outside source_mask are source's */
 };
 
@@ -34,8 +34,8 @@ struct flood_plan {
 	__u32 ip_sum;
 	__u32 transport_sum;
 	__u32 transport_sum_offset; /* in the frame */
-	__u32 ipv6;		    /* 1: IPv6, else IPv4 */
-	__u32 udp;		    /* 1: UDP, else TCP */
+	__u32 ipv6;                 /* 1: IPv6, else IPv4 */
+	__u32 udp;                  /* 1: UDP, else TCP */
 };
 
 #endif

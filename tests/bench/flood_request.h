@@ -22,7 +22,7 @@ struct request {
 	unsigned ifindex;
 	double seconds;
 	uint64_t packets; /* 0: until the time is up */
-	uint64_t rate;	  /* frames per second; 0: no limit */
+	uint64_t rate;    /* frames per second; 0: no limit */
 	enum flood_sources sources;
 	uint32_t source_count;
 	union address base;
@@ -75,9 +75,9 @@ static int set_seconds(struct request *request, const char *text)
 	char *end;
 
 	request->seconds = strtod(text, &end);
-	return end == text || *end || !(request->seconds > 0 && request->seconds <= SECONDS_MAX) ?
-		       -EINVAL :
-		       0;
+	return end == text || *end || !(request->seconds > 0 && request->seconds <= SECONDS_MAX)
+		       ? -EINVAL
+		       : 0;
 }
 
 static int set_packets(struct request *request, const char *text)
@@ -186,7 +186,10 @@ static int set_destination_mac(struct request *request, const char *text)
 	int end = 0;
 
 	return sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1], &mac[2],
-		      &mac[3], &mac[4], &mac[5], &end) != 6 || text[end] ? -EINVAL : 0;
+		      &mac[3], &mac[4], &mac[5], &end) != 6 ||
+			       text[end]
+		       ? -EINVAL
+		       : 0;
 }
 
 static int set_json(struct request *request, const char *text)

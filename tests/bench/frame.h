@@ -39,7 +39,7 @@ struct frame_wish {
 struct frame {
 	unsigned char data[FRAME_BYTES_MAX];
 	unsigned bytes;
-	uint32_t ip_sum;	/* of the IPv4 header, without source and checksum */
+	uint32_t ip_sum;        /* of the IPv4 header, without source and checksum */
 	uint32_t transport_sum; /* with the pseudo header, without source and checksum */
 	unsigned transport_sum_offset;
 };
@@ -154,8 +154,8 @@ static inline void frame_sums(const struct frame_wish *wish, struct frame *frame
 static inline int frame_build(const struct frame_wish *wish, struct frame *frame)
 {
 	unsigned ip_bytes = wish->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	unsigned transport_bytes = frame_is_udp(wish->kind) ? sizeof(struct udphdr) + 8 :
-							      sizeof(struct tcphdr);
+	unsigned transport_bytes =
+		frame_is_udp(wish->kind) ? sizeof(struct udphdr) + 8 : sizeof(struct tcphdr);
 	unsigned least = ETH_HLEN + ip_bytes + transport_bytes;
 	struct ethhdr ethernet = { .h_proto = htons(wish->ipv6 ? ETH_P_IPV6 : ETH_P_IP) };
 	unsigned sum_at;

@@ -14,7 +14,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, IP_SETS * SET_WORDS);
+	__uint(max_entries, IP_SETS *SET_WORDS);
 	__type(key, __u64);
 	__type(value, __u64);
 } lru_buckets SEC(".maps");
@@ -71,8 +71,8 @@ __attribute__((noinline)) int lru_take(__u64 key, const struct gcra_limit *limit
 		return TAKEN_TRIES;
 	for (int tries = 0; tries < TABLE_TRIES; tries++) {
 		__u64 *bucket = bpf_map_lookup_elem(&lru_buckets, &key);
-		enum taken taken = bucket ? lru_charge(bucket, limit, request) :
-					    lru_insert(key, limit, request);
+		enum taken taken = bucket ? lru_charge(bucket, limit, request)
+					  : lru_insert(key, limit, request);
 
 		if (taken != TAKEN_RACED)
 			return taken;
@@ -81,8 +81,8 @@ __attribute__((noinline)) int lru_take(__u64 key, const struct gcra_limit *limit
 }
 
 /* Where bpf/police.h charges the table, `place` is in scope. */
-#define table_take(set, limit, request, outcome, seen)                                   \
-	((void)(set), (void)(outcome), (void)(seen),                                     \
+#define table_take(set, limit, request, outcome, seen) \
+	((void)(set), (void)(outcome), (void)(seen),   \
 	 lru_take((__u64)place->set << 32 | (request)->tag, limit, request))
 
 #include "bpf/sluice.bpf.c"

@@ -2,7 +2,7 @@
 /* A peer: the same programs, which tell of no refusal: no offender, no event. */
 #include "bpf/report.h"
 
-#define report_refusal(data, data_end, packet, refusal)                                            \
+#define report_refusal(data, data_end, packet, refusal) \
 	((void)(data), (void)(data_end), (void)(packet), (void)(refusal))
 
 #include "bpf/sluice.bpf.c"

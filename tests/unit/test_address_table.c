@@ -173,7 +173,7 @@ struct stress {
 	double rate; /* of each; an interval in whole ticks, so that the replay needs no slack */
 	uint64_t burst;
 	bool sweeps;
-	bool moves; /* from one memory to the other and back */
+	bool moves;   /* from one memory to the other and back */
 	bool is_node; /* all keys are one bucket, the node's */
 };
 
@@ -334,7 +334,8 @@ static void threads_are_admitted_no_more_than_one_caller(void **state)
 		{ "more addresses than words", 2 * SET_WORDS, 1, 2000, 3, true, false, false },
 		{ "many sets", PROBE_KEYS, SETS_MAX, 200, 2, true, false, false },
 		{ "one address, moved", 1, 1, 20000, 20, false, true, false },
-		{ "more addresses than words, moved", 2 * SET_WORDS, 1, 2000, 3, true, true, false },
+		{ "more addresses than words, moved", 2 * SET_WORDS, 1, 2000, 3, true, true,
+		  false },
 		{ "many sets, moved", PROBE_KEYS, SETS_MAX, 200, 2, true, true, false },
 		{ "the node", 1, 1, 20000, 20, true, false, true },
 		{ "the node, moved", 1, 1, 20000, 1, true, true, true },

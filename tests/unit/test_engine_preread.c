@@ -255,9 +255,10 @@ static void a_limit_in_a_dry_run_lets_pass_and_counts(void **state)
 	assert_int_equal(numbers.would_refuse[DECISION_NODE], 0);
 	assert_int_equal(numbers.decisions[QUESTION_PREREAD][DECISION_OK], 3);
 	assert_int_equal(numbers.decisions[QUESTION_PREREAD][DECISION_NODE], 1);
-	assert_int_equal(reload_with(&world, "rate_limits:\n"
-					     "  per_ip: {hooks: {rate: 0.1, burst: 2}}\n"
-					     "  node: {hooks: {rate: 0.1, burst: 3, dry_run: true}}\n"),
+	assert_int_equal(reload_with(&world,
+				     "rate_limits:\n"
+				     "  per_ip: {hooks: {rate: 0.1, burst: 2}}\n"
+				     "  node: {hooks: {rate: 0.1, burst: 3, dry_run: true}}\n"),
 			 0);
 	/* It was not charged for what it would have refused: two are owed, and one comes back. */
 	assert_int_equal(preread(&world, "192.0.2.1", "hook", -1), DECISION_IP);

@@ -13,9 +13,9 @@ static int reload(void *context, struct trouble *trouble)
 {
 	(void)context;
 	reloads++;
-	return reload_result
-		       ? trouble_set(trouble, reload_result, "sluice.yaml:7:12: burst: \xff is none")
-		       : 0;
+	return reload_result ? trouble_set(trouble, reload_result,
+					   "sluice.yaml:7:12: burst: \xff is none")
+			     : 0;
 }
 
 static int open_site(void **state)
@@ -88,8 +88,7 @@ static int open_unlimited(void **state)
 }
 
 #define CHECK_ACME "/v1/check?tenant=acme"
-#define OVERRIDE                                                                            \
-	"200 {\"tenant\":\"acme\",\"rate\":0.001,\"burst\":2,\"source\":\"override\"}"
+#define OVERRIDE "200 {\"tenant\":\"acme\",\"rate\":0.001,\"burst\":2,\"source\":\"override\"}"
 #define ADMITTED_1 "200 {\"admitted\":true,\"reason\":\"ok\",\"remaining\":1}"
 #define ADMITTED_0 "200 {\"admitted\":true,\"reason\":\"ok\",\"remaining\":0}"
 
@@ -156,11 +155,11 @@ static void ends_an_override_by_its_ttl(void **state)
 	assert_string_equal(said, "200 " ACME);
 }
 
-#define INVALID(message) \
-	"400 {\"error\":\"invalid_rate_limit\",\"message\":\"" message "\"}"
+#define INVALID(message) "400 {\"error\":\"invalid_rate_limit\",\"message\":\"" message "\"}"
 #define NO_OBJECT INVALID("body must be a JSON object")
-#define ARGUMENT(name, what) \
-	"400 {\"error\":\"invalid_argument\",\"argument\":\"" name "\",\"message\":\"" name " " what "\"}"
+#define ARGUMENT(name, what)                                                                \
+	"400 {\"error\":\"invalid_argument\",\"argument\":\"" name "\",\"message\":\"" name \
+	" " what "\"}"
 #define TENANT "400 {\"error\":\"invalid_tenant\"}"
 
 static void refuses_what_is_no_limit(void **state)
@@ -172,8 +171,8 @@ static void refuses_what_is_no_limit(void **state)
 		{ "cut short", "PUT", ACME_PATH, WRITER, "{\"rate\":1", NO_OBJECT },
 		{ "a list", "PUT", ACME_PATH, WRITER, "[1,2]", NO_OBJECT },
 		{ "a number", "PUT", ACME_PATH, WRITER, "1", NO_OBJECT },
-		{ "an unknown field", "PUT", ACME_PATH, WRITER,
-		  "{\"zoo\":1,\"per\":1,\"rate\":0}", INVALID("unknown field \\\"per\\\"") },
+		{ "an unknown field", "PUT", ACME_PATH, WRITER, "{\"zoo\":1,\"per\":1,\"rate\":0}",
+		  INVALID("unknown field \\\"per\\\"") },
 		{ "no rate", "PUT", ACME_PATH, WRITER, "{}", INVALID("rate is required") },
 		{ "no burst", "PUT", ACME_PATH, WRITER, "{\"rate\":0}",
 		  INVALID("burst is required") },
@@ -190,8 +189,7 @@ static void refuses_what_is_no_limit(void **state)
 		{ "bytes alone", "PUT", ACME_PATH, WRITER,
 		  "{\"rate\":1,\"burst\":2,\"burst_bytes\":3}",
 		  INVALID("burst_bytes needs bytes_per_second") },
-		{ "a bad tenant", "PUT", "/v1/tenants/bad.tenant/rate-limit", WRITER, "",
-		  TENANT },
+		{ "a bad tenant", "PUT", "/v1/tenants/bad.tenant/rate-limit", WRITER, "", TENANT },
 		{ "a bad tenant, looked at", "GET", "/v1/tenants/bad.tenant/rate-limit", READER,
 		  NULL, TENANT },
 		{ "a bad tenant, unset", "DELETE", "/v1/tenants/bad.tenant/rate-limit", WRITER,
@@ -258,8 +256,7 @@ static void tells_who_changed_what(void **state)
 	static const struct step changes[] = {
 		{ "set", "PUT", ACME_PATH "?keep_debt=true", WRITER, "{\"rate\":1,\"burst\":2}",
 		  "200 {\"tenant\":\"acme\",\"rate\":1,\"burst\":2,\"source\":\"override\"}" },
-		{ "another", "PUT", "/v1/tenants/globex/rate-limit", WRITER,
-		  "{\"unlimited\":true}",
+		{ "another", "PUT", "/v1/tenants/globex/rate-limit", WRITER, "{\"unlimited\":true}",
 		  "200 {\"tenant\":\"globex\",\"rate\":null,\"burst\":null,\"unlimited\":true,"
 		  "\"source\":\"override\"}" },
 		{ "unset", "DELETE", ACME_PATH, WRITER, NULL, "204 " },
@@ -329,8 +326,9 @@ static void changes_nothing_when_the_store_fails(void **state)
 	site_ask(&site, "PUT", ACME_PATH, WRITER, "{\"rate\":1,\"burst\":9}", &answer);
 	assert_string_equal(answer_field(&answer, "Retry-After"), "1");
 	answer_done(&answer);
-	assert_non_null(strstr(site_say(&site, "GET", "/v1/tenants/globex/rate-limit", READER, NULL),
-			       "\"source\":\"override\""));
+	assert_non_null(
+		strstr(site_say(&site, "GET", "/v1/tenants/globex/rate-limit", READER, NULL),
+		       "\"source\":\"override\""));
 	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(other), SQLITE_OK);
 	site_take(&site, mended, COUNT_OF(mended));
@@ -338,16 +336,25 @@ static void changes_nothing_when_the_store_fails(void **state)
 
 static void reloads_and_says_what_is_wrong(void **state)
 {
-	static const struct step good = { "good", "POST", "/v1/reload", WRITER, NULL,
-					  "200 {\"status\":\"reloaded\"}" };
+	static const struct step good = { "good", "POST", "/v1/reload",
+					  WRITER, NULL,   "200 {\"status\":\"reloaded\"}" };
 	static const struct step wrong = {
-		"wrong", "POST", "/v1/reload", WRITER, NULL,
+		"wrong",
+		"POST",
+		"/v1/reload",
+		WRITER,
+		NULL,
 		"422 {\"error\":\"invalid_configuration\",\"message\":\"sluice.yaml:7:12: burst: ? "
 		"is none\"}"
 	};
 	static const struct step failed = {
-		"failed", "POST", "/v1/reload", WRITER, NULL,
-		"500 {\"error\":\"reload_failed\",\"message\":\"sluice.yaml:7:12: burst: ? is none\"}"
+		"failed",
+		"POST",
+		"/v1/reload",
+		WRITER,
+		NULL,
+		"500 {\"error\":\"reload_failed\",\"message\":\"sluice.yaml:7:12: burst: ? is "
+		"none\"}"
 	};
 
 	(void)state;

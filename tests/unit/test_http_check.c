@@ -2,16 +2,16 @@
 /* /v1/check as proxies call it: every answer and its fields, in each of the ways to ask. */
 #include "tests/unit/http_fixture.h"
 
-#define CHECK_YAML                                                                          \
-	"rate_limits:\n"                                                                    \
-	"  per_ip: {rate: 0.001, burst: 3}\n"                                               \
-	"  node: {rate: 0.001, burst: 6}\n"                                                 \
-	"  sources: {default: {bytes_per_second: 0.001}}\n"                                  \
-	"  tenants:\n"                                                                      \
-	"    one: {rate: 0.001, burst: 1}\n"                                                \
-	"    wide: {rate: 0.001, burst: 100}\n"                                             \
-	"    heavy: {rate: 0.001, burst: 9, bytes_per_second: 0.001, burst_bytes: 1000, "   \
-	"max_body_bytes: 5000}\n"                                                           \
+#define CHECK_YAML                                                                        \
+	"rate_limits:\n"                                                                  \
+	"  per_ip: {rate: 0.001, burst: 3}\n"                                             \
+	"  node: {rate: 0.001, burst: 6}\n"                                               \
+	"  sources: {default: {bytes_per_second: 0.001}}\n"                               \
+	"  tenants:\n"                                                                    \
+	"    one: {rate: 0.001, burst: 1}\n"                                              \
+	"    wide: {rate: 0.001, burst: 100}\n"                                           \
+	"    heavy: {rate: 0.001, burst: 9, bytes_per_second: 0.001, burst_bytes: 1000, " \
+	"max_body_bytes: 5000}\n"                                                         \
 	"routes: {trusted_proxies: [10.0.0.0/8]}\n"
 
 static struct site site;
@@ -30,10 +30,10 @@ static int close_site(void **state)
 	return 0;
 }
 
-#define ADMITTED(remaining) \
-	"200 {\"admitted\":true,\"reason\":\"ok\",\"remaining\":" #remaining "}"
-#define ARGUMENT(name, what) \
-	"400 {\"error\":\"invalid_argument\",\"argument\":\"" name "\",\"message\":\"" name " " what "\"}"
+#define ADMITTED(remaining) "200 {\"admitted\":true,\"reason\":\"ok\",\"remaining\":" #remaining "}"
+#define ARGUMENT(name, what)                                                                \
+	"400 {\"error\":\"invalid_argument\",\"argument\":\"" name "\",\"message\":\"" name \
+	" " what "\"}"
 #define TENANT "400 {\"error\":\"invalid_tenant\"}"
 #define CLIENT "400 {\"error\":\"invalid_client_address\"}"
 
@@ -130,7 +130,8 @@ static void finds_the_client_behind_proxies(void **state)
 {
 	static const struct step steps[] = {
 		{ "believed from a proxy", "GET",
-		  SOURCE("10.0.0.9") "&forwarded_for=6.6.6.6,%201.2.3.4", NULL, NULL, ADMITTED(99) },
+		  SOURCE("10.0.0.9") "&forwarded_for=6.6.6.6,%201.2.3.4", NULL, NULL,
+		  ADMITTED(99) },
 		{ "the same", "GET", SOURCE("1.2.3.4"), NULL, NULL, ADMITTED(98) },
 		{ "not believed from others", "GET", SOURCE("1.2.3.4") "&forwarded_for=7.7.7.7",
 		  NULL, NULL, ADMITTED(97) },
@@ -170,7 +171,8 @@ static void reads_header_lines(void **state)
 		{ "peer and chain", "/v1/check?tenant=wide&source=s",
 		  "X-Real-IP: 10.0.0.1\r\nX-Forwarded-For: 6.6.6.6\r\nx-forwarded-for: 1.2.3.4\r\n",
 		  ADMITTED(98) },
-		{ "its own chain in the query", "/v1/check?tenant=wide&source=s&forwarded_for=1.2.3.4",
+		{ "its own chain in the query",
+		  "/v1/check?tenant=wide&source=s&forwarded_for=1.2.3.4",
 		  "X-Real-IP: 10.0.0.1\r\nX-Forwarded-For: junk\r\n", ADMITTED(97) },
 		{ "which is read to the client only", "/v1/check?tenant=wide&source=s",
 		  "X-Real-IP: 10.0.0.1\r\nX-Forwarded-For: junk, 1.2.3.4\r\n", ADMITTED(96) },
@@ -209,14 +211,17 @@ static void reads_a_json_body(void **state)
 		{ "tenant and bytes", POST("{\"tenant\":\"heavy\",\"bytes\":600}"), ADMITTED(8) },
 		{ "null is nothing", POST("{\"tenant\":\"heavy\",\"bytes\":null,\"source\":null}"),
 		  ADMITTED(7) },
-		{ "preread", POST("{\"tenant\":\"wide\",\"source\":\"a\\u0000b\",\"peer\":"
-				  "\"10.0.0.1\",\"forwarded_for\":[\"6.6.6.6\",\"1.2.3.4\"]}"),
+		{ "preread",
+		  POST("{\"tenant\":\"wide\",\"source\":\"a\\u0000b\",\"peer\":"
+		       "\"10.0.0.1\",\"forwarded_for\":[\"6.6.6.6\",\"1.2.3.4\"]}"),
 		  ADMITTED(99) },
-		{ "one line", POST("{\"tenant\":\"wide\",\"source\":\"s\",\"peer\":\"10.0.0.1\","
-				   "\"forwarded_for\":\"1.2.3.4\"}"),
+		{ "one line",
+		  POST("{\"tenant\":\"wide\",\"source\":\"s\",\"peer\":\"10.0.0.1\","
+		       "\"forwarded_for\":\"1.2.3.4\"}"),
 		  ADMITTED(98) },
-		{ "beside the query, over which it wins", "POST", "/v1/check?tenant=heavy&atomic=false",
-		  NULL, "{\"tenant\":\"wide\",\"atomic\":true}", ADMITTED(97) },
+		{ "beside the query, over which it wins", "POST",
+		  "/v1/check?tenant=heavy&atomic=false", NULL,
+		  "{\"tenant\":\"wide\",\"atomic\":true}", ADMITTED(97) },
 		{ "no body", "POST", "/v1/check?tenant=wide", NULL, NULL, ADMITTED(96) },
 		{ "no JSON", POST("tenant=wide"), OBJECT },
 		{ "a list", POST("[]"), OBJECT },
@@ -236,12 +241,14 @@ static void reads_a_json_body(void **state)
 		{ "in words", POST("{\"tenant\":\"wide\",\"bytes\":\"1\"}"), BYTES },
 		{ "atomic", POST("{\"tenant\":\"wide\",\"atomic\":1}"),
 		  ARGUMENT("atomic", "must be true or false") },
-		{ "a chain of numbers", POST("{\"source\":\"s\",\"peer\":\"10.0.0.1\","
-					     "\"forwarded_for\":[1]}"),
+		{ "a chain of numbers",
+		  POST("{\"source\":\"s\",\"peer\":\"10.0.0.1\","
+		       "\"forwarded_for\":[1]}"),
 		  LINES },
-		{ "a chain of 17", POST("{\"source\":\"s\",\"peer\":\"10.0.0.1\",\"forwarded_for\":"
-					"[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\","
-					"\"\",\"\",\"\",\"\",\"\",\"\"]}"),
+		{ "a chain of 17",
+		  POST("{\"source\":\"s\",\"peer\":\"10.0.0.1\",\"forwarded_for\":"
+		       "[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\","
+		       "\"\",\"\",\"\",\"\",\"\",\"\"]}"),
 		  ARGUMENT("forwarded_for", "must have at most 16 lines") },
 		{ "a hidden end of the peer",
 		  POST("{\"source\":\"s\",\"peer\":\"1.2.3.4\\u0000\"}"), CLIENT },
@@ -311,7 +318,8 @@ static void speaks_to_nginx(void **state)
 			check_row_text(&rows[i], meant, rows[i].meant);
 		if (meant && strcmp(meant, "429") == 0)
 			check_row(&rows[i], answer_field(&answer, "Retry-After") != NULL);
-		check_row(&rows[i], (answer.body_length > 0) == (meant && strcmp(meant, "400") == 0));
+		check_row(&rows[i],
+			  (answer.body_length > 0) == (meant && strcmp(meant, "400") == 0));
 		answer_done(&answer);
 	}
 }

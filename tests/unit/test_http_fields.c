@@ -10,14 +10,12 @@
 #define S 1000000000ULL
 
 /* 100 tokens in 60 s, one in half a second, very many in 20 s, and none. */
-static const struct gcra_limit sixty = { .interval = (60 * S << 10) / 100,
-					 .capacity = 60 * S << 10,
-					 .burst = 100,
-					 .tick_shift = 10 };
-static const struct gcra_limit fast = { .interval = 500000000ULL << 10,
-					.capacity = 500000000ULL << 10,
-					.burst = 1,
-					.tick_shift = 10 };
+static const struct gcra_limit sixty = {
+	.interval = (60 * S << 10) / 100, .capacity = 60 * S << 10, .burst = 100, .tick_shift = 10
+};
+static const struct gcra_limit fast = {
+	.interval = 500000000ULL << 10, .capacity = 500000000ULL << 10, .burst = 1, .tick_shift = 10
+};
 static const struct gcra_limit coarse = { .interval = 1, /* ticks of 512 ns */
 					  .capacity = 20 * S >> 9,
 					  .burst = 1ULL << 42,
@@ -38,10 +36,9 @@ static const char *text_of(enum ratelimit_headers generation, const struct decis
 	return text;
 }
 
-static const struct decision admitted = { .admitted = true,
-					  .remaining = 42,
-					  .full_after_ns = 6 * S + 1,
-					  .limit = &sixty };
+static const struct decision admitted = {
+	.admitted = true, .remaining = 42, .full_after_ns = 6 * S + 1, .limit = &sixty
+};
 static const struct decision refused = { .reason = DECISION_RATE_LIMITED,
 					 .retry_after_ms = 1001,
 					 .retry_after_ns = 1001000000,
@@ -148,7 +145,9 @@ static void says_what_is_so_at_the_edges(void **state)
 		  "Retry-After: 1000\nX-Retry-After-Ms: 999999\n" },
 		{ "never", { .reason = DECISION_TOO_LARGE, .retry_after_ms = RETRY_NEVER }, "" },
 		{ "never, with a limit",
-		  { .reason = DECISION_RATE_LIMITED, .retry_after_ms = RETRY_NEVER, .limit = &sixty },
+		  { .reason = DECISION_RATE_LIMITED,
+		    .retry_after_ms = RETRY_NEVER,
+		    .limit = &sixty },
 		  "RateLimit: \"hooks\";r=0\nRateLimit-Policy: \"hooks\";q=100;w=60\n" },
 		{ "the longest wait",
 		  { .reason = DECISION_RATE_LIMITED, .retry_after_ms = INT64_MAX },

@@ -24,8 +24,8 @@ struct engine {
 	pthread_cond_t has_changed;
 	struct question waiting[QUESTIONS_MAX];
 	size_t waiting_count;
-	size_t asked; /* since the beginning */
-	size_t seen;  /* of these, by the test */
+	size_t asked;         /* since the beginning */
+	size_t seen;          /* of these, by the test */
 	bool answers_at_once; /* the answering thread does not wait for the test's word */
 	bool is_ending;
 	size_t may_answer; /* how many questions */

@@ -168,7 +168,8 @@ static void does_not_guess_where_a_request_ends(void **state)
 		{ "beyond 64 bits", "Content-Length: 18446744073709551621\r\n" },
 		{ "another encoding", "Transfer-Encoding: gzip, chunked\r\n" },
 		{ "an encoding of nobody", "Transfer-Encoding: xchunked\r\n" },
-		{ "two encodings", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" },
+		{ "two encodings",
+		  "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" },
 	};
 	size_t i;
 

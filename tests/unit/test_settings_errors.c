@@ -60,7 +60,8 @@ static const struct bad_row {
 	  "rate_limits.per_ip.packets", "is given twice; the first is on line 4" },
 	{ "unknown key", "dry_run: true\nspill: true\n", 2, 1, "spill",
 	  "unknown key; allowed here: interfaces, protect, exempt, deny, dry_run, when_full, "
-	  "shed, bpffs, ipv6_prefix, rate_limits, routes, listen, state, dataplane, workers, admin, "
+	  "shed, bpffs, ipv6_prefix, rate_limits, routes, listen, state, dataplane, workers, "
+	  "admin, "
 	  "tenant_slots, ratelimit_headers" },
 	{ "one letter missing", "protct: [all]", 1, 1, "protct", "did you mean \"protect\"?" },
 	{ "one letter more", "exemptt: []", 1, 1, "exemptt", "did you mean \"exempt\"?" },

@@ -247,8 +247,7 @@ static void bursts_that_joined_packets_never_fit_are_warned_of(void **state)
 			       rows[at].mode, rows[at].burst, rows[at].burst);
 		settings = must_parse(text);
 		report = settings_report_json(settings);
-		check_row_equal(&rows[at],
-				json_array_size(json_object_get(report, "warnings")),
+		check_row_equal(&rows[at], json_array_size(json_object_get(report, "warnings")),
 				rows[at].warnings);
 		json_decref(report);
 		settings_free(settings);

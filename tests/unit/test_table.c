@@ -182,8 +182,8 @@ static struct replayed take_two_words_at_once(void)
 	assert_int_equal(word_tag(stage->shared.set.word[0]), request.tag);
 
 	outcome.index = 1;
-	if (take_word(&stage->shared.set, &stage->shared.limits[0], &request, &outcome, word, true) ==
-	    TAKEN_ADMITTED)
+	if (take_word(&stage->shared.set, &stage->shared.limits[0], &request, &outcome, word,
+		      true) == TAKEN_ADMITTED)
 		log_admission(&stage->worker, 0, &outcome);
 	return stage_free(stage);
 }

@@ -147,8 +147,8 @@ static void make_addresses(void)
 	assert_non_null(sets);
 	memset(sets, 0, SETS * sizeof(*sets));
 	memset(&address_hooks, 0, sizeof(address_hooks));
-	assert_int_equal(address_table_new(&(struct address_memory){ sets, &address_hooks }, SETS, &secret,
-					   test_clock(), &addresses),
+	assert_int_equal(address_table_new(&(struct address_memory){ sets, &address_hooks }, SETS,
+					   &secret, test_clock(), &addresses),
 			 0);
 }
 

@@ -15,8 +15,8 @@ struct segments_row {
 	const char *headers;
 	__u32 payload_bytes;
 	__u32 payload_each; /* gso_size */
-	__u32 segments;	    /* gso_segs */
-	__u32 packets;	    /* what is charged */
+	__u32 segments;     /* gso_segs */
+	__u32 packets;      /* what is charged */
 	__u32 bytes;
 };
 

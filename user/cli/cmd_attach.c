@@ -19,9 +19,11 @@ enum attach_option { ATTACH_MODE, ATTACH_REQUIRE, ATTACH_CONFIG, ATTACH_CONFIRM 
 
 static const struct option_row attach_options[] = {
 	[ATTACH_MODE] = { "mode", 0, "MODE", "auto, native, tc, clsact or generic (auto)" },
-	[ATTACH_REQUIRE] = { "require", 0, "MODE", "fail rather than take less than native, or than tc" },
+	[ATTACH_REQUIRE] = { "require", 0, "MODE",
+			     "fail rather than take less than native, or than tc" },
 	[ATTACH_CONFIG] = { "config", 'c', "FILE", "the configuration (" CONFIG_DEFAULT ")" },
-	[ATTACH_CONFIRM] = { "confirm", 0, "DURATION", "take it back unless Enter is pressed in time" },
+	[ATTACH_CONFIRM] = { "confirm", 0, "DURATION",
+			     "take it back unless Enter is pressed in time" },
 	{},
 };
 
@@ -30,12 +32,14 @@ enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, CONFIRM_MAX_S = 3600 };
 static void print_attached(FILE *out, const struct attached *one)
 {
 	fprintf(out, "%s: %s, %s mode%s", one->name,
-		one->taken_from ? "taken over" : one->renewed ? "renewed" : "attached",
+		one->taken_from ? "taken over"
+		: one->renewed  ? "renewed"
+				: "attached",
 		attach_mode_name(one->mode),
-		one->frags			? ", frames in several buffers" :
-		one->rung == RUNG_TCX		? ", by tcx" :
-		one->rung == RUNG_CLSACT	? ", by clsact" :
-						  "");
+		one->frags                 ? ", frames in several buffers"
+		: one->rung == RUNG_TCX    ? ", by tcx"
+		: one->rung == RUNG_CLSACT ? ", by clsact"
+					   : "");
 	if (one->changed_from)
 		fprintf(out, ", in place of %s", rung_words(one->changed_from));
 	fprintf(out, "\n");
@@ -96,7 +100,8 @@ static int name_interfaces(struct settings *settings, enum attach_mode mode, int
 		return -ENOMEM;
 	for (int at = 0; at < argc; at++) {
 		if (strlen(argv[at]) >= sizeof(named[at].name)) {
-			fprintf(stderr, "sluice: %s is too long for the name of an interface\n", argv[at]);
+			fprintf(stderr, "sluice: %s is too long for the name of an interface\n",
+				argv[at]);
 			free(named);
 			return -EINVAL;
 		}
@@ -121,7 +126,8 @@ static int require_of_all(struct settings *settings, enum attach_mode require)
 		struct setting_interface *one = &settings->interfaces[at];
 
 		if (!attach_mode_can_be(one->mode, require))
-			return misused(&command_attach, "%s is to be attached in mode %s, which is never %s",
+			return misused(&command_attach,
+				       "%s is to be attached in mode %s, which is never %s",
 				       one->name, attach_mode_name(one->mode),
 				       attach_mode_name(require));
 		/* Of the two, native asks for more. */
@@ -139,14 +145,13 @@ static json_t *attached_json(const struct attach_result *result)
 	for (size_t at = 0; at < result->count; at++) {
 		const struct attached *one = &result->interfaces[at];
 
-		json_array_append_new(interfaces,
-				      json_pack("{ss sI ss ss sb sb sI ss}", "name", one->name,
-						"ifindex", (json_int_t)one->ifindex, "mode",
-						attach_mode_name(one->mode), "rung",
-						rung_name(one->rung), "frags", one->frags,
-						"renewed", one->renewed, "taken_from",
-						(json_int_t)one->taken_from, "passed_over",
-						one->passed_over));
+		json_array_append_new(
+			interfaces,
+			json_pack("{ss sI ss ss sb sb sI ss}", "name", one->name, "ifindex",
+				  (json_int_t)one->ifindex, "mode", attach_mode_name(one->mode),
+				  "rung", rung_name(one->rung), "frags", one->frags, "renewed",
+				  one->renewed, "taken_from", (json_int_t)one->taken_from,
+				  "passed_over", one->passed_over));
 	}
 	if (!taken->version)
 		return json_pack("{so sn}", "interfaces", interfaces, "taken_over");
@@ -193,7 +198,8 @@ static int run_attach(struct cli *cli, int argc, char **argv)
 	int code;
 
 	if (cli->values[ATTACH_MODE] && attach_mode_parse(cli->values[ATTACH_MODE], &mode))
-		return misused(&command_attach, "--mode is auto, native, tc, clsact or generic, not %s",
+		return misused(&command_attach,
+			       "--mode is auto, native, tc, clsact or generic, not %s",
 			       cli->values[ATTACH_MODE]);
 	if (cli->values[ATTACH_REQUIRE] &&
 	    attach_require_parse(cli->values[ATTACH_REQUIRE], &require))

@@ -13,14 +13,17 @@
 #include "cli/ip_show.h"
 
 const struct option_row ip_options[] = {
-	[METER_CONNECTIONS] = { "connections", 0, "RATE:BURST", "with limit: connections a second" },
+	[METER_CONNECTIONS] = { "connections", 0, "RATE:BURST",
+				"with limit: connections a second" },
 	[METER_PACKETS] = { "packets", 0, "RATE:BURST", "with limit: packets a second" },
 	[METER_BYTES] = { "bytes", 0, "RATE:BURST", "with limit: bytes a second, as 10MB:20MB" },
-	[RULE_TTL] = { "ttl", 0, "DURATION", "with exempt, deny, limit: how long it lasts, as 10m" },
+	[RULE_TTL] = { "ttl", 0, "DURATION",
+		       "with exempt, deny, limit: how long it lasts, as 10m" },
 	[EXPLAIN_PORT] = { "port", 0, "PORT", "with explain: the port it comes to" },
 	[EXPLAIN_PROTOCOL] = { "proto", 0, "PROTOCOL", "with explain: tcp, udp or icmp (tcp)" },
 	[EXPLAIN_INTERFACE] = { "iface", 0, "IFACE", "with explain: the interface it comes in on" },
-	[EXPLAIN_SIZE] = { "size", 0, "SIZE", "with explain: bytes of the packet, from the IP header on" },
+	[EXPLAIN_SIZE] = { "size", 0, "SIZE",
+			   "with explain: bytes of the packet, from the IP header on" },
 	{},
 };
 
@@ -67,7 +70,8 @@ static int ip_reset(struct cli *cli, const union address *address)
 	if (address_reset(&maps, address, &words))
 		code = ip_no_configuration();
 	else if (cli->json)
-		code = print_json(json_pack("{ss si}", "address", text, "words_cleared", (int)words));
+		code = print_json(
+			json_pack("{ss si}", "address", text, "words_cleared", (int)words));
 	else
 		printf("%s: %u debt%s forgotten\n", text, words, words == 1 ? "" : "s");
 	close_maps(&pins, &maps);
@@ -93,11 +97,12 @@ static int run_on_prefix(struct cli *cli, enum prefix_action action, const char 
 
 	if (err == -EDOM && !parse_prefix_loose(text, &address, &bits)) {
 		format_prefix(&address, bits, meant);
-		return misused(&command_ip, "%s has bits set beyond its length; did you mean %s?", text,
-			       meant);
+		return misused(&command_ip, "%s has bits set beyond its length; did you mean %s?",
+			       text, meant);
 	}
 	if (err)
-		return misused(&command_ip, "%s is not a prefix, as 192.0.2.0/24 or 2001:db8::/32", text);
+		return misused(&command_ip, "%s is not a prefix, as 192.0.2.0/24 or 2001:db8::/32",
+			       text);
 	key = prefix_key_of(&address, bits);
 	return ip_rule(cli, action, &key);
 }

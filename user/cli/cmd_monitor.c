@@ -54,8 +54,8 @@ static void print_event_json(const struct event *event, const char *source, cons
 		(void)snprintf(header + 2 * at, 3, "%02x", event->header[at]);
 	root = json_pack("{sI ss si ss ss si ss si si sb ss}", "time_ns",
 			 (json_int_t)event->time_ns, "interface", interface, "ifindex",
-			 (int)event->ifindex, "reason", reason_name(event->reason), "source", source,
-			 "source_port", event->source_port, "destination", target,
+			 (int)event->ifindex, "reason", reason_name(event->reason), "source",
+			 source, "source_port", event->source_port, "destination", target,
 			 "destination_port", event->destination_port, "protocol", event->protocol,
 			 "dry_run", event->dry_run, "header", header);
 	json_object_set_new(root, "bytes", json_integer(event->bytes));

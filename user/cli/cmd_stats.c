@@ -49,7 +49,8 @@ static void print_row(const char *name, uint64_t packets, uint64_t bytes, const 
 
 static void print_sample(const struct sample *now, const struct sample *before)
 {
-	printf("%-24s %14s %12s%s\n", "verdict", "packets", "bytes", before ? "      packets/s" : "");
+	printf("%-24s %14s %12s%s\n", "verdict", "packets", "bytes",
+	       before ? "      packets/s" : "");
 	for (int reason = 0; reason < REASONS; reason++) {
 		const struct counter *counter = &now->counters[reason];
 		double rate = 0, would_rate = 0;
@@ -60,7 +61,8 @@ static void print_sample(const struct sample *now, const struct sample *before)
 			const struct counter *old = &before->counters[reason];
 
 			rate = (double)(counter->packets - old->packets) / seconds;
-			would_rate = (double)(counter->would_packets - old->would_packets) / seconds;
+			would_rate =
+				(double)(counter->would_packets - old->would_packets) / seconds;
 		}
 		(void)snprintf(name, sizeof(name), "%s%s",
 			       reason_is_refusal((uint32_t)reason) ? "refused " : "",
@@ -150,9 +152,9 @@ static int run_stats(struct cli *cli, int argc, char **argv)
 	    (parse_duration(cli->values[STATS_INTERVAL], &interval_ns) || !interval_ns))
 		return misused(&command_stats, "--interval takes a time, as 1s");
 	if (cli->values[STATS_PROMETHEUS])
-		return interval_ns || cli->json ?
-			       misused(&command_stats, "--prometheus stands alone") :
-			       print_prometheus(cli);
+		return interval_ns || cli->json
+			       ? misused(&command_stats, "--prometheus stands alone")
+			       : print_prometheus(cli);
 	code = open_maps(cli, false, &pins, &maps);
 	if (code)
 		return code;

@@ -46,14 +46,13 @@ static json_t *links_json(const struct state *state)
 		const struct link_state *link = &state->links[at];
 
 		json_array_append_new(
-			array, json_pack("{ss sI ss ss ss ss sb ss? sI ss}", "name", link->name,
-					 "ifindex", (json_int_t)link->ifindex, "mode",
-					 attach_mode_name(link->mode), "rung",
-					 rung_name(link->rung), "wanted",
-					 attach_mode_name(link->wanted), "passed_over",
-					 link->passed_over, "attached", link->attached, "reason",
-					 link->reason, "program_id", (json_int_t)link->program_id,
-					 "program", link->program));
+			array,
+			json_pack("{ss sI ss ss ss ss sb ss? sI ss}", "name", link->name, "ifindex",
+				  (json_int_t)link->ifindex, "mode", attach_mode_name(link->mode),
+				  "rung", rung_name(link->rung), "wanted",
+				  attach_mode_name(link->wanted), "passed_over", link->passed_over,
+				  "attached", link->attached, "reason", link->reason, "program_id",
+				  (json_int_t)link->program_id, "program", link->program));
 	}
 	return array;
 }
@@ -64,9 +63,9 @@ static json_t *limits_json(const struct config_slot *slot, unsigned cpus)
 
 	for (int meter = 0; meter < METERS; meter++) {
 		json_object_set_new(ip, meter_name(meter), limit_json(&slot->ip[meter], 0));
-		json_object_set_new(node, meter_name(meter),
-				    limit_json(&slot->node[meter].limit,
-					       slot->node[meter].slice * cpus));
+		json_object_set_new(
+			node, meter_name(meter),
+			limit_json(&slot->node[meter].limit, slot->node[meter].slice * cpus));
 	}
 	return json_pack("{so so}", "per_ip", ip, "node", node);
 }
@@ -82,7 +81,8 @@ static json_t *status_json(const struct state *state, const struct maps *maps)
 	if (slot) {
 		json_object_set_new(root, "generation", json_integer((json_int_t)slot->generation));
 		json_object_set_new(root, "dry_run", json_boolean(slot->flags & CONFIG_DRY_RUN));
-		json_object_set_new(root, "when_full", json_string(when_full_name(slot->when_full)));
+		json_object_set_new(root, "when_full",
+				    json_string(when_full_name(slot->when_full)));
 		json_object_set_new(root, "ipv6_prefix", json_integer(slot->ipv6_prefix));
 		json_object_set_new(root, "limits", limits_json(slot, state->cpus));
 	}
@@ -105,9 +105,8 @@ static void print_links(const struct state *state)
 
 		if (link->attached)
 			printf("%-16s attached, %s, program %s (id %u)\n",
-			       link->name[0] ? link->name : "(other netns)",
-			       rung_words(link->rung), link->program[0] ? link->program : "?",
-			       link->program_id);
+			       link->name[0] ? link->name : "(other netns)", rung_words(link->rung),
+			       link->program[0] ? link->program : "?", link->program_id);
 		else if (link->name[0])
 			printf("%-16s not attached: %s\n", link->name, link->reason);
 		else
@@ -129,7 +128,8 @@ static void print_limits(const struct config_slot *slot, unsigned cpus)
 	}
 	printf("\nconfiguration %llu, when full: %s, IPv6 by /%u%s\n",
 	       (unsigned long long)slot->generation, when_full_name(slot->when_full),
-	       slot->ipv6_prefix, slot->flags & CONFIG_DRY_RUN ? ", dry run: nothing is refused" : "");
+	       slot->ipv6_prefix,
+	       slot->flags & CONFIG_DRY_RUN ? ", dry run: nothing is refused" : "");
 }
 
 /* Sets that this sluice does not read, but that limit packets all the same. */

@@ -38,10 +38,12 @@ static const struct option_row tenant_options[] = {
 	[TENANT_RATE] = { "rate", 0, "RATE", "set: hooks a second" },
 	[TENANT_BURST] = { "burst", 0, "N", "set: hooks at once after a pause" },
 	[TENANT_BYTES_PER_SECOND] = { "bytes-per-second", 0, "SIZE", "set: body bytes a second" },
-	[TENANT_BURST_BYTES] = { "burst-bytes", 0, "SIZE", "set: bytes at once (one second's worth)" },
+	[TENANT_BURST_BYTES] = { "burst-bytes", 0, "SIZE",
+				 "set: bytes at once (one second's worth)" },
 	[TENANT_MAX_BODY_BYTES] = { "max-body-bytes", 0, "SIZE", "set: the biggest body" },
 	[TENANT_MAX_QUEUE] = { "max-queue", 0, "N", "set: hooks in the queue at once" },
-	[TENANT_MAX_QUEUE_BYTES] = { "max-queue-bytes", 0, "SIZE", "set: bytes in the queue at once" },
+	[TENANT_MAX_QUEUE_BYTES] = { "max-queue-bytes", 0, "SIZE",
+				     "set: bytes in the queue at once" },
 	[TENANT_UNLIMITED] = { "unlimited", 0, NULL, "set: no limit at all" },
 	[TENANT_TTL] = { "ttl", 0, "DURATION", "set: for so long only" },
 	[TENANT_KEEP_DEBT] = { "keep-debt", 0, NULL, "set, unset: do not forget what is owed" },
@@ -60,7 +62,8 @@ static int add_number(const struct cli *cli, enum tenant_option option, const ch
 	if (!text)
 		return 0;
 	if (option == TENANT_RATE || option == TENANT_BYTES_PER_SECOND) {
-		if (option == TENANT_RATE ? parse_decimal(text, &number) : parse_size(text, &number))
+		if (option == TENANT_RATE ? parse_decimal(text, &number)
+					  : parse_size(text, &number))
 			return misused(&command_tenant, "--%s takes a number, not %s",
 				       tenant_options[option].name, text);
 		json_object_set_new(limit, key, json_real(number));
@@ -164,14 +167,14 @@ static int tenant_hit(struct cli *cli, const char *tenant)
 		return code;
 	admitted = json_integer_value(json_array_get(reply, 0));
 	if (cli->json)
-		(void)print_json(json_pack(
-			"{sb sI sI sO}", "admitted", admitted, "retry_after_ms",
-			json_integer_value(json_array_get(reply, 1)), "remaining",
-			json_integer_value(json_array_get(reply, 2)), "reason",
-			json_array_get(reply, 3)));
+		(void)print_json(json_pack("{sb sI sI sO}", "admitted", admitted, "retry_after_ms",
+					   json_integer_value(json_array_get(reply, 1)),
+					   "remaining",
+					   json_integer_value(json_array_get(reply, 2)), "reason",
+					   json_array_get(reply, 3)));
 	else
-		printf("%s: %s, %" JSON_INTEGER_FORMAT " more now, retry after %" JSON_INTEGER_FORMAT
-		       " ms\n",
+		printf("%s: %s, %" JSON_INTEGER_FORMAT
+		       " more now, retry after %" JSON_INTEGER_FORMAT " ms\n",
 		       tenant, json_string_value(json_array_get(reply, 3)),
 		       json_integer_value(json_array_get(reply, 2)),
 		       json_integer_value(json_array_get(reply, 1)));
@@ -275,9 +278,8 @@ static int tenant_list(struct cli *cli)
 		json_decref(page);
 	} while (*after);
 	if (cli->json)
-		return print_json(json_pack("{so so}", "default",
-					    fallback ? fallback : json_null(), "tenants",
-					    tenants));
+		return print_json(json_pack("{so so}", "default", fallback ? fallback : json_null(),
+					    "tenants", tenants));
 	json_decref(fallback);
 	json_decref(tenants);
 	return EXIT_DONE;
@@ -364,8 +366,7 @@ static int run_audit(struct cli *cli, int argc, char **argv)
 		return code;
 	if (cli->json)
 		return print_json(all);
-	json_array_foreach(json_object_get(all, "audit"), at, record)
-		print_record(record);
+	json_array_foreach(json_object_get(all, "audit"), at, record) print_record(record);
 	json_decref(all);
 	return EXIT_DONE;
 }

@@ -22,11 +22,13 @@ static const struct option_row top_options[] = {
 
 static void print_offenders(const struct known_offender *offenders, size_t count, uint64_t now_ns)
 {
-	printf("%-40s %14s %12s %14s %-18s\n", "address", "refused", "bytes", "last seen", "reason");
+	printf("%-40s %14s %12s %14s %-18s\n", "address", "refused", "bytes", "last seen",
+	       "reason");
 	for (size_t at = 0; at < count; at++) {
 		const struct offender *offender = &offenders[at].offender;
 		char address[ADDRESS_TEXT_MAX], size[SIZE_TEXT_MAX], ago[DURATION_TEXT_MAX];
-		uint64_t ago_ns = now_ns > offender->last_seen_ns ? now_ns - offender->last_seen_ns : 0;
+		uint64_t ago_ns =
+			now_ns > offender->last_seen_ns ? now_ns - offender->last_seen_ns : 0;
 
 		format_address(&offenders[at].address, address);
 		format_size((double)offender->bytes, size);
@@ -49,14 +51,13 @@ static json_t *offenders_json(const struct known_offender *offenders, size_t cou
 
 		format_address(&offenders[at].address, address);
 		json_array_append_new(
-			array,
-			json_pack("{ss sI sI sf sf ss}", "address", address, "packets",
-				  (json_int_t)offender->packets, "bytes",
-				  (json_int_t)offender->bytes, "first_seen_s_ago",
-				  ((double)now_ns - (double)offender->first_seen_ns) / 1e9,
-				  "last_seen_s_ago",
-				  ((double)now_ns - (double)offender->last_seen_ns) / 1e9,
-				  "reason", reason_name(offender->last_reason)));
+			array, json_pack("{ss sI sI sf sf ss}", "address", address, "packets",
+					 (json_int_t)offender->packets, "bytes",
+					 (json_int_t)offender->bytes, "first_seen_s_ago",
+					 ((double)now_ns - (double)offender->first_seen_ns) / 1e9,
+					 "last_seen_s_ago",
+					 ((double)now_ns - (double)offender->last_seen_ns) / 1e9,
+					 "reason", reason_name(offender->last_reason)));
 	}
 	return json_pack("{so}", "offenders", array);
 }

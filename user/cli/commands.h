@@ -26,10 +26,18 @@ enum exit_code {
 };
 
 /* The options that every command takes; their values come before the command's own. */
-enum global_option { GLOBAL_BPFFS, GLOBAL_SOCKET, GLOBAL_JSON, GLOBAL_VERBOSE, GLOBAL_HELP, GLOBAL_VERSION, GLOBALS };
+enum global_option {
+	GLOBAL_BPFFS,
+	GLOBAL_SOCKET,
+	GLOBAL_JSON,
+	GLOBAL_VERBOSE,
+	GLOBAL_HELP,
+	GLOBAL_VERSION,
+	GLOBALS
+};
 
 struct cli {
-	const char *bpffs; /* NULL: the default */
+	const char *bpffs;  /* NULL: the default */
 	const char *socket; /* NULL: the default */
 	bool json;
 	const char *values[OPTIONS_MAX]; /* of the command's own options, by row */
@@ -39,7 +47,7 @@ struct command {
 	const char *name;
 	const char *arguments; /* for the usage line */
 	const char *summary;
-	const struct option_row *options; /* NULL: none of its own */
+	const struct option_row *options;                   /* NULL: none of its own */
 	int (*run)(struct cli *cli, int argc, char **argv); /* the words after the command */
 };
 

@@ -98,7 +98,8 @@ static redisContext *connect_to(const char *path, int *code)
 		fprintf(stderr, "  -> run as root, or as a member of the group sluice\n");
 		*code = EXIT_PERMISSION;
 	} else {
-		fprintf(stderr, "  -> start it (sluiced --config FILE), or name its socket with --socket\n");
+		fprintf(stderr, "  -> start it (sluiced --config FILE), or name its socket with "
+				"--socket\n");
 	}
 	if (context)
 		redisFree(context);
@@ -124,8 +125,7 @@ static json_t *read_reply(const redisContext *context, const redisReply *reply, 
 
 json_t *daemon_ask(const struct cli *cli, const char *const *words, size_t count, int *code)
 {
-	redisContext *context =
-		connect_to(cli->socket ? cli->socket : LISTEN_PATH_DEFAULT, code);
+	redisContext *context = connect_to(cli->socket ? cli->socket : LISTEN_PATH_DEFAULT, code);
 	const char *arguments[WORDS_MAX];
 	redisReply *reply;
 	json_t *value;

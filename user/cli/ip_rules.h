@@ -10,7 +10,13 @@
 #include "cli/ip_show.h"
 
 /* The first are by enum meter. */
-enum ip_option { RULE_TTL = METERS, EXPLAIN_PORT, EXPLAIN_PROTOCOL, EXPLAIN_INTERFACE, EXPLAIN_SIZE };
+enum ip_option {
+	RULE_TTL = METERS,
+	EXPLAIN_PORT,
+	EXPLAIN_PROTOCOL,
+	EXPLAIN_INTERFACE,
+	EXPLAIN_SIZE
+};
 
 extern const struct option_row ip_options[];
 

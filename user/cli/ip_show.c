@@ -49,8 +49,8 @@ json_t *address_json(const struct pins *pins, const union address *address,
 
 	for (int at = 0; at < METERS; at++) {
 		const struct address_meter *meter = &state->meters[at];
-		json_t *one = json_pack("{so sf sI sf}", "limit", limit_json(&meter->limit, 0), "debt",
-					meter->debt, "remaining",
+		json_t *one = json_pack("{so sf sI sf}", "limit", limit_json(&meter->limit, 0),
+					"debt", meter->debt, "remaining",
 					meter->limit.capacity ? (json_int_t)meter->remaining : -1,
 					"full_after_s", (double)meter->full_after_ns / 1e9);
 		char word[24];
@@ -64,19 +64,20 @@ json_t *address_json(const struct pins *pins, const union address *address,
 	format_address(&state->key, key);
 	bpftool_command(pins, state->place.set, command, sizeof(command));
 	root = json_pack("{ss si ss sb sb ss so}", "key", key, "set", (int)state->place.set, "rule",
-			 action_name(state->found.rule.action), "by_hand", state->found.by_hand, "set_is_full",
-			 state->set_is_full, "bpftool", command, "meters", meters);
+			 action_name(state->found.rule.action), "by_hand", state->found.by_hand,
+			 "set_is_full", state->set_is_full, "bpftool", command, "meters", meters);
 	format_address(address, key);
 	json_object_set_new(root, "address", json_string(key));
 	rule_prefix_text(address, state->found.bits, text);
 	json_object_set_new(root, "ends_in_s", rule_left_json(&state->found.rule, now_ns));
 	json_object_set_new(root, "prefix",
-			    state->found.rule.action == PREFIX_NONE ? json_null() : json_string(text));
+			    state->found.rule.action == PREFIX_NONE ? json_null()
+								    : json_string(text));
 	return root;
 }
 
 void address_print_rule(const union address *address, const struct address_state *state,
-		       uint64_t now_ns)
+			uint64_t now_ns)
 {
 	char address_text[ADDRESS_TEXT_MAX], key[ADDRESS_TEXT_MAX], prefix[PREFIX_TEXT_MAX];
 	char left[RULE_LEFT_TEXT_MAX];
@@ -100,7 +101,8 @@ void address_print(const struct pins *pins, const union address *address,
 	char limit[LIMIT_TEXT_MAX], wait[DURATION_TEXT_MAX], command[PATH_MAX + 96];
 
 	address_print_rule(address, state, now_ns);
-	printf("%-12s %-30s %12s %12s %14s\n", "meter", "limit", "debt", "admits now", "full again in");
+	printf("%-12s %-30s %12s %12s %14s\n", "meter", "limit", "debt", "admits now",
+	       "full again in");
 	for (int at = 0; at < METERS; at++) {
 		const struct address_meter *meter = &state->meters[at];
 
@@ -109,8 +111,8 @@ void address_print(const struct pins *pins, const union address *address,
 		if (!meter->limit.capacity)
 			printf("%-12s %-30s\n", meter_name(at), limit);
 		else
-			printf("%-12s %-30s %12.1f %12llu %14s\n", meter_name(at), limit, meter->debt,
-			       (unsigned long long)meter->remaining, wait);
+			printf("%-12s %-30s %12.1f %12llu %14s\n", meter_name(at), limit,
+			       meter->debt, (unsigned long long)meter->remaining, wait);
 	}
 	if (state->set_is_full)
 		printf("its set is full: a meter without a word falls to when_full\n");
@@ -118,7 +120,7 @@ void address_print(const struct pins *pins, const union address *address,
 	printf("\n%s\n", command);
 	for (int at = 0; at < METERS; at++)
 		if (state->meters[at].has_word)
-			printf("  %s: word %u, 0x%016llx%s\n", meter_name(at), state->meters[at].index,
-			       (unsigned long long)state->meters[at].word,
+			printf("  %s: word %u, 0x%016llx%s\n", meter_name(at),
+			       state->meters[at].index, (unsigned long long)state->meters[at].word,
 			       state->meters[at].is_claimed ? " (being taken)" : "");
 }

@@ -17,8 +17,8 @@
 #endif
 
 static const struct command *const commands[] = {
-	&command_attach, &command_detach, &command_status, &command_stats,
-	&command_top,	 &command_monitor, &command_ip,	   &command_config,
+	&command_attach, &command_detach,  &command_status, &command_stats,
+	&command_top,    &command_monitor, &command_ip,     &command_config,
 	&command_tenant, &command_audit,   &command_reload, &command_doctor,
 };
 
@@ -47,8 +47,8 @@ static void print_help(FILE *out)
 
 static void print_command_help(const struct command *command, FILE *out)
 {
-	fprintf(out, "usage: sluice %s%s%s\n\n%s\n", command->name, command->arguments[0] ? " " : "",
-		command->arguments, command->summary);
+	fprintf(out, "usage: sluice %s%s%s\n\n%s\n", command->name,
+		command->arguments[0] ? " " : "", command->arguments, command->summary);
 	if (command->options) {
 		fprintf(out, "\n");
 		options_print(command->options, out);
@@ -145,7 +145,8 @@ int main(int argc, char **argv)
 	}
 	for (int at = 0; at < COMMANDS; at++)
 		if (!strcmp(argv[first], commands[at]->name))
-			return close_output(run_command(&cli, commands[at], argc - first, argv + first));
+			return close_output(
+				run_command(&cli, commands[at], argc - first, argv + first));
 	fprintf(stderr, "sluice: there is no command %s; sluice --help lists them\n", argv[first]);
 	return EXIT_USAGE;
 }

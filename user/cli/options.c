@@ -48,8 +48,8 @@ void options_print(const struct option_row *rows, FILE *out)
 	for (; rows->name; rows++) {
 		char left[40];
 
-		(void)snprintf(left, sizeof(left), "--%s%s%s", rows->name, rows->argument ? " " : "",
-			       rows->argument ? rows->argument : "");
+		(void)snprintf(left, sizeof(left), "--%s%s%s", rows->name,
+			       rows->argument ? " " : "", rows->argument ? rows->argument : "");
 		if (rows->letter)
 			fprintf(out, "  -%c, %-26s %s\n", rows->letter, left, rows->help);
 		else

@@ -9,7 +9,7 @@ enum { OPTIONS_MAX = 24 };
 
 struct option_row {
 	const char *name;
-	char letter;	      /* 0: none */
+	char letter;          /* 0: none */
 	const char *argument; /* NULL: takes none */
 	const char *help;
 };

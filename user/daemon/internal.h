@@ -35,9 +35,9 @@ struct service {
 	} started;
 	struct sockets sockets;
 	struct tenant_map tenants; /* zero: memory of the engine's own */
-	struct hook_maps hooks;	  /* zero: the same */
-	int hooks_failed;	  /* of the last look for them: -errno or 0 */
-	unsigned hooks_ticks;	  /* since the start */
+	struct hook_maps hooks;    /* zero: the same */
+	int hooks_failed;          /* of the last look for them: -errno or 0 */
+	unsigned hooks_ticks;      /* since the start */
 	struct engine *engine;
 	struct probes probes;
 	bool has_probes;

@@ -34,12 +34,14 @@ static const struct option options[] = {
 
 static void print_help(FILE *out)
 {
-	fprintf(out, "usage: sluiced [--config FILE]\n\n"
-		     "Answers whether a request may be read, a tenant may send it, and it may wait.\n\n"
-		     "  -c, --config FILE   the configuration (" CONFIG_DEFAULT ")\n"
-		     "  -h, --help          print this help\n"
-		     "      --version       print the version\n\n"
-		     "SIGHUP reads the configuration anew; SIGTERM and SIGINT end it. See sluiced(8).\n");
+	fprintf(out,
+		"usage: sluiced [--config FILE]\n\n"
+		"Answers whether a request may be read, a tenant may send it, and it may wait.\n\n"
+		"  -c, --config FILE   the configuration (" CONFIG_DEFAULT ")\n"
+		"  -h, --help          print this help\n"
+		"      --version       print the version\n\n"
+		"SIGHUP reads the configuration anew; SIGTERM and SIGINT end it. See "
+		"sluiced(8).\n");
 }
 
 static int complain(int err, const struct trouble *trouble)

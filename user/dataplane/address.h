@@ -7,13 +7,13 @@
 
 struct address_meter {
 	struct gcra_limit limit; /* capacity 0: none */
-	bool is_dry;		 /* it only counts what it would refuse */
-	bool has_word;		 /* else its bucket is full, and takes no place */
-	bool is_claimed;	 /* a CPU is just taking the word */
-	uint32_t index;		 /* of the word in the set */
+	bool is_dry;             /* it only counts what it would refuse */
+	bool has_word;           /* else its bucket is full, and takes no place */
+	bool is_claimed;         /* a CPU is just taking the word */
+	uint32_t index;          /* of the word in the set */
 	uint64_t word;
-	double debt;		/* tokens */
-	uint64_t remaining;	/* tokens that would be admitted now in one packet */
+	double debt;            /* tokens */
+	uint64_t remaining;     /* tokens that would be admitted now in one packet */
 	uint64_t full_after_ns; /* until the debt is repaid */
 };
 
@@ -21,7 +21,7 @@ struct address_state {
 	union address key; /* the address its buckets are kept under */
 	struct place place;
 	struct rule_found found; /* what the lists say; rule.action PREFIX_NONE: nothing */
-	bool set_is_full;     /* all eight words in debt to others */
+	bool set_is_full;        /* all eight words in debt to others */
 	struct address_meter meters[METERS];
 };
 

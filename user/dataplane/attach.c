@@ -24,8 +24,9 @@ static int find_interfaces(struct attempt *attempt)
 
 	if (settings->interface_count == 0 || settings->interface_count > ATTACH_INTERFACES_MAX) {
 		trouble_set(attempt->trouble, 0, "no interface is named");
-		trouble_advise(attempt->trouble,
-			       "name one on the command line, or under `interfaces` in the configuration");
+		trouble_advise(
+			attempt->trouble,
+			"name one on the command line, or under `interfaces` in the configuration");
 		return -EINVAL;
 	}
 	for (size_t at = 0; at < settings->interface_count; at++) {
@@ -113,8 +114,8 @@ static int publish(struct attempt *attempt)
 
 	if (undo->fresh) {
 		if (rename(pins->staging, pins->set))
-			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s", pins->set,
-					   strerror(errno));
+			return trouble_set(attempt->trouble, -errno, "cannot make %s: %s",
+					   pins->set, strerror(errno));
 		return takeover_publish(undo, attempt->trouble);
 	}
 	for (uint32_t at = 0; !err && at < undo->step_count; at++)
@@ -137,7 +138,8 @@ static int prepare(struct attempt *attempt)
 	int err = takeover_open(takeover, attempt->pins, undo->fresh, attempt->trouble);
 
 	if (!err)
-		err = takeover_interfaces(takeover, attempt->pins, attempt->result, attempt->trouble);
+		err = takeover_interfaces(takeover, attempt->pins, attempt->result,
+					  attempt->trouble);
 	if (!err)
 		err = check_interfaces(attempt);
 	if (err)
@@ -183,7 +185,8 @@ static void write_record(const struct attempt *attempt, const struct attached *o
 
 	memcpy(record.name, one->name, sizeof(record.name));
 	memcpy(record.passed_over, one->passed_over, sizeof(record.passed_over));
-	(void)bpf_map_update_elem(attempt->maps.fd[MAP_INTERFACES], &one->ifindex, &record, BPF_ANY);
+	(void)bpf_map_update_elem(attempt->maps.fd[MAP_INTERFACES], &one->ifindex, &record,
+				  BPF_ANY);
 }
 
 /* After the point of no return: take away what is of no use any more, and write down what was done.
@@ -249,7 +252,10 @@ int attach_all(struct pins *pins, const struct settings *settings,
 	       struct attach_result *result, struct trouble *trouble)
 {
 	struct attempt attempt = {
-		.pins = pins, .settings = settings, .result = result, .trouble = trouble,
+		.pins = pins,
+		.settings = settings,
+		.result = result,
+		.trouble = trouble,
 	};
 
 	return attach_some(&attempt, confirm, data);
@@ -273,8 +279,8 @@ int attach_configure(struct pins *pins, const struct settings *settings,
 		.trouble = trouble,
 	};
 
-	return pins_exist(pins) ? attach_some(&attempt, confirm, data) :
-				  explain_none(pins, trouble);
+	return pins_exist(pins) ? attach_some(&attempt, confirm, data)
+				: explain_none(pins, trouble);
 }
 
 int attach_more(struct pins *pins, const struct setting_interface *interfaces, size_t count,

@@ -28,18 +28,19 @@ struct attached {
 	enum attach_mode require;
 	enum attach_mode mode; /* MODE_NATIVE, MODE_TC or MODE_GENERIC */
 	enum rung rung;
-	bool frags;	       /* takes frames in several buffers */
-	bool renewed;	       /* it was attached already, and got the new program in its place */
-	uint32_t taken_from;   /* the version that held it, if that was another; 0 else */
+	bool frags;             /* takes frames in several buffers */
+	bool renewed;           /* it was attached already, and got the new program in its place */
+	uint32_t taken_from;    /* the version that held it, if that was another; 0 else */
 	enum rung changed_from; /* it was attached otherwise; RUNG_NONE: it was not */
-	char passed_over[PASSED_OVER_MAX]; /* why the better rungs were not to be had; "" if none was better */
+	char passed_over
+		[PASSED_OVER_MAX]; /* why the better rungs were not to be had; "" if none was better */
 };
 
 /* What came of a set of another version. */
 struct taken_over {
 	uint32_t version; /* 0: there was none */
 	bool keeps_debts; /* else addresses and node begin without any */
-	uint32_t rules;	  /* by hand, that are in force again */
+	uint32_t rules;   /* by hand, that are in force again */
 	uint32_t rules_lost;
 	char lost[400]; /* some of those, by name */
 };
@@ -94,14 +95,15 @@ void links_forget_dead(const struct pins *pins);
 
 /* One interface that has a pinned link. */
 struct link_state {
-	uint32_t ifindex;      /* it was made for */
+	uint32_t ifindex; /* it was made for */
 	/* That it was attached by, if it is gone; "" if that is not known, or in another namespace. */
 	char name[INTERFACE_NAME_MAX];
-	bool attached;	       /* false: the interface is gone, or the program was taken off */
+	bool attached;         /* false: the interface is gone, or the program was taken off */
 	const char *reason;    /* why packets there are not limited, or not by us to see; NULL */
 	enum attach_mode mode; /* MODE_NATIVE, MODE_TC or MODE_GENERIC */
 	enum rung rung;
-	enum attach_mode wanted; /* when it was attached, as the next; MODE_AUTO if it is not known */
+	enum attach_mode
+		wanted; /* when it was attached, as the next; MODE_AUTO if it is not known */
 	char passed_over[PASSED_OVER_MAX];
 	uint32_t program_id;
 	char program[16];

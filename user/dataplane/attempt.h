@@ -12,7 +12,7 @@
 struct attempt {
 	struct pins *pins;
 	bool keeps_configuration; /* that is in force; of settings only the interfaces count */
-	bool keeps_interfaces; /* that are attached: the configuration only */
+	bool keeps_interfaces;    /* that are attached: the configuration only */
 	const struct settings *settings;
 	struct attach_result *result;
 	struct trouble *trouble;

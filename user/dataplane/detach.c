@@ -111,7 +111,8 @@ int detach_one(struct pins *pins, uint32_t ifindex, struct trouble *trouble)
 	if (!err)
 		removal.count++;
 	else if (err != -ENOENT)
-		return trouble_set(trouble, err, "cannot take it off what another version holds: %s",
+		return trouble_set(trouble, err,
+				   "cannot take it off what another version holds: %s",
 				   strerror(-err));
 	err = strays_remove(pins, ifindex, &removal.count, trouble);
 	if (err)

@@ -21,18 +21,24 @@ int explain_load(int err, struct trouble *trouble)
 	case EPERM:
 	case EACCES:
 		trouble_set(trouble, 0, "the kernel does not let us load a program");
-		trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+		trouble_advise(trouble,
+			       "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		break;
 	case ENOMEM:
 		format_size((double)probe_map_bytes(), needed);
 		trouble_set(trouble, 0, "there is no memory for the maps (about %s)", needed);
-		trouble_advise(trouble, "raise the memory limit of this control group (systemd: MemoryMax=)");
+		trouble_advise(
+			trouble,
+			"raise the memory limit of this control group (systemd: MemoryMax=)");
 		break;
 	case EINVAL:
 	case E2BIG:
 	case ENOTSUP:
-		trouble_set(trouble, 0, "this kernel does not take the program: %s", strerror(-err));
-		trouble_advise(trouble, "sluice needs Linux 5.15 or newer; --verbose shows what the kernel says");
+		trouble_set(trouble, 0, "this kernel does not take the program: %s",
+			    strerror(-err));
+		trouble_advise(
+			trouble,
+			"sluice needs Linux 5.15 or newer; --verbose shows what the kernel says");
 		break;
 	default:
 		trouble_set(trouble, 0, "the program cannot be loaded: %s", strerror(-err));

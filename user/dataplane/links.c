@@ -47,9 +47,9 @@ static const char *reason_of(int err, const struct link_facts *facts)
 {
 	switch (err) {
 	case 0:
-		return strcmp(facts->program, LINK_PARKED) ?
-			       NULL :
-			       "a change of mode was cut short: attach again";
+		return strcmp(facts->program, LINK_PARKED)
+			       ? NULL
+			       : "a change of mode was cut short: attach again";
 	case -EXDEV:
 		return "the interface is in another network namespace";
 	case -ENOLINK:
@@ -66,8 +66,7 @@ static void name_gone(const struct listing *listing, struct link_state *state)
 {
 	struct interface_record record = {};
 
-	if (listing->records < 0 ||
-	    bpf_map_lookup_elem(listing->records, &state->ifindex, &record))
+	if (listing->records < 0 || bpf_map_lookup_elem(listing->records, &state->ifindex, &record))
 		return;
 	(void)snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(record.name) - 1,
 		       record.name);

@@ -25,13 +25,16 @@ struct map_shape {
 };
 
 static const struct map_shape shapes[MAPS] = {
-	[MAP_IP_BUCKETS] = { "ip_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct bucket_set), IP_SETS },
+	[MAP_IP_BUCKETS] = { "ip_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct bucket_set),
+			     IP_SETS },
 	[MAP_IP_REFUSALS] = { "ip_refusals", BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 			      sizeof(struct ip_refusals), 1 },
-	[MAP_NODE_BUCKETS] = { "node_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct node_buckets), 1 },
+	[MAP_NODE_BUCKETS] = { "node_buckets", BPF_MAP_TYPE_ARRAY, 4, sizeof(struct node_buckets),
+			       1 },
 	[MAP_NODE_SLICES] = { "node_slices", BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 			      sizeof(struct node_slices), 1 },
-	[MAP_COUNTERS] = { "counters", BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct counter), REASONS },
+	[MAP_COUNTERS] = { "counters", BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct counter),
+			   REASONS },
 	[MAP_INTERFACE_COUNTERS] = { "interface_counters", BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 				     sizeof(struct interface_counter), INTERFACE_COUNTERS },
 	[MAP_NOTES] = { "notes", BPF_MAP_TYPE_PERCPU_ARRAY, 4, 8, NOTES },
@@ -95,9 +98,10 @@ static void unmap_memory(void *memory, size_t bytes)
 
 static int map_all(struct maps *maps, bool write)
 {
-	maps->ip_buckets = map_memory(maps->fd[MAP_IP_BUCKETS], sizeof(struct bucket_set) * IP_SETS,
-				      write);
-	maps->node_buckets = map_memory(maps->fd[MAP_NODE_BUCKETS], sizeof(struct node_buckets), write);
+	maps->ip_buckets =
+		map_memory(maps->fd[MAP_IP_BUCKETS], sizeof(struct bucket_set) * IP_SETS, write);
+	maps->node_buckets =
+		map_memory(maps->fd[MAP_NODE_BUCKETS], sizeof(struct node_buckets), write);
 	maps->config = map_memory(maps->fd[MAP_CONFIG], sizeof(struct config), write);
 	maps->protect = map_memory(maps->fd[MAP_PROTECT],
 				   sizeof(struct protected_ports) * PROTECT_WORDS, write);
@@ -139,15 +143,20 @@ static int open_map(struct maps *maps, const char *folder, enum map_id id, struc
 		err = -errno;
 		trouble_set(trouble, 0, "cannot open %s: %s", path, strerror(-err));
 		if (err == -EPERM || err == -EACCES)
-			trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+			trouble_advise(
+				trouble,
+				"run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		else
-			trouble_advise(trouble, "take off what is left (sluice detach --all) and attach again");
+			trouble_advise(
+				trouble,
+				"take off what is left (sluice detach --all) and attach again");
 		return err == -ENOENT ? -EPROTO : err;
 	}
 	err = map_check(maps->fd[id], id);
 	if (err) {
 		trouble_set(trouble, 0, "%s is not a map of this version of sluice", path);
-		trouble_advise(trouble, "take off what is left (sluice detach --all) and attach again");
+		trouble_advise(trouble,
+			       "take off what is left (sluice detach --all) and attach again");
 	}
 	return err;
 }
@@ -160,14 +169,18 @@ static int explain_absent(int err, const struct pins *pins, struct trouble *trou
 
 	if (err == -EACCES) {
 		trouble_set(trouble, 0, "%s: permission denied", pins->set);
-		trouble_advise(trouble, "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
+		trouble_advise(trouble,
+			       "run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON");
 		return err;
 	}
 	if (!others_list(pins, others, &count) && count) {
-		trouble_set(trouble, 0, "nothing is attached by this sluice (version %d of the maps), but "
-			    "%s by version %u", SLUICE_ABI_VERSION,
-			    others[0].held ? others[0].names : "maps are left", others[0].version);
-		trouble_advise(trouble, "sluice attach takes over without a gap; until then the sluice "
+		trouble_set(trouble, 0,
+			    "nothing is attached by this sluice (version %d of the maps), but "
+			    "%s by version %u",
+			    SLUICE_ABI_VERSION, others[0].held ? others[0].names : "maps are left",
+			    others[0].version);
+		trouble_advise(trouble,
+			       "sluice attach takes over without a gap; until then the sluice "
 			       "of that version shows it");
 		return -ENOENT;
 	}

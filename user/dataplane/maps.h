@@ -45,7 +45,7 @@ struct maps {
 	struct node_buckets *node_buckets;
 	struct config *config;
 	struct protected_ports *protect; /* PROTECT_WORDS of them */
-	uint64_t *prefix_hints;		 /* PREFIX_HINT_WORDS for each slot */
+	uint64_t *prefix_hints;          /* PREFIX_HINT_WORDS for each slot */
 };
 
 /* The name a map is pinned under. */

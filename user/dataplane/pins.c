@@ -33,7 +33,8 @@ int pins_init(struct pins *pins, const char *root, struct trouble *trouble)
 		root = PINS_DEFAULT;
 	if (root[0] != '/' || strlen(root) >= sizeof(pins->root)) {
 		trouble_set(trouble, 0, "%s is not a folder for pins", root);
-		trouble_advise(trouble, "give an absolute path on a BPF file system, as " PINS_DEFAULT);
+		trouble_advise(trouble,
+			       "give an absolute path on a BPF file system, as " PINS_DEFAULT);
 		return -EINVAL;
 	}
 	(void)snprintf(pins->root, sizeof(pins->root), "%s", root);
@@ -66,9 +67,10 @@ static int check_file_system(const char *root, struct trouble *trouble)
 		return -ENODEV;
 	}
 	if (where.f_type != BPF_FS_MAGIC) {
-		trouble_set(trouble, 0, "%s is not on a BPF file system, so nothing can be pinned there",
-			    root);
-		trouble_advise(trouble, "mount one (mount -t bpf bpf /sys/fs/bpf) or name one with --bpffs");
+		trouble_set(trouble, 0,
+			    "%s is not on a BPF file system, so nothing can be pinned there", root);
+		trouble_advise(trouble,
+			       "mount one (mount -t bpf bpf /sys/fs/bpf) or name one with --bpffs");
 		return -ENODEV;
 	}
 	return 0;
@@ -99,12 +101,13 @@ static int try_lock(struct pins *pins, bool make, struct trouble *trouble)
 		err = -errno;
 		if (err == -ENOENT && make)
 			return -EAGAIN;
-		trouble_set(trouble, 0, err == -ENOENT ? "nothing is attached: there is no %s" :
-							 "cannot open %s: %s",
+		trouble_set(trouble, 0,
+			    err == -ENOENT ? "nothing is attached: there is no %s"
+					   : "cannot open %s: %s",
 			    pins->root, strerror(-err));
-		trouble_advise(trouble, err == -ENOENT ?
-						"attach first: sluice attach IFACE --config FILE" :
-						"run as root");
+		trouble_advise(trouble, err == -ENOENT
+						? "attach first: sluice attach IFACE --config FILE"
+						: "run as root");
 		return err;
 	}
 	if (!flock(pins->lock_fd, LOCK_EX | LOCK_NB) && is_current(pins))
@@ -127,7 +130,8 @@ int pins_lock(struct pins *pins, bool make, struct trouble *trouble)
 		(void)nanosleep(&pause, NULL);
 	}
 	trouble_set(trouble, 0, "another sluice is at work in %s", pins->root);
-	trouble_advise(trouble, "an `attach --confirm` may be waiting to be confirmed; try again then");
+	trouble_advise(trouble,
+		       "an `attach --confirm` may be waiting to be confirmed; try again then");
 	return -EBUSY;
 }
 

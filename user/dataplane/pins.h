@@ -30,7 +30,7 @@ struct pins {
 	char set[PATH_MAX - 48];     /* root/v2 */
 	char staging[PATH_MAX - 48]; /* root/staging */
 	char daemon[PATH_MAX - 48];  /* root/daemon */
-	int lock_fd;		     /* -1: not locked */
+	int lock_fd;                 /* -1: not locked */
 };
 
 /* root: NULL for the default. Touches nothing. */

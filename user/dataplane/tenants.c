@@ -37,11 +37,10 @@ static int load_maps(struct sluice_bpf *object, size_t slots)
 	struct bpf_program *program;
 	struct bpf_map *map;
 
-	bpf_object__for_each_program(program, object->obj)
-		(void)bpf_program__set_autoload(program, false);
-	bpf_object__for_each_map(map, object->obj)
-		(void)bpf_map__set_autocreate(map, map == object->maps.tenants ||
-							   map == object->maps.tenants_secret);
+	bpf_object__for_each_program(program, object->obj)(void)
+		bpf_program__set_autoload(program, false);
+	bpf_object__for_each_map(map, object->obj)(void) bpf_map__set_autocreate(
+		map, map == object->maps.tenants || map == object->maps.tenants_secret);
 	(void)bpf_map__set_max_entries(object->maps.tenants, (uint32_t)slots);
 	return sluice_bpf__load(object);
 }
@@ -53,7 +52,8 @@ static int pin_new(const struct sluice_bpf *object, const struct pins *pins)
 	uint32_t only = 0;
 
 	if (getrandom(&secret, sizeof(secret), 0) != sizeof(secret) ||
-	    bpf_map_update_elem(bpf_map__fd(object->maps.tenants_secret), &only, &secret, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(object->maps.tenants_secret), &only, &secret,
+				BPF_ANY) ||
 	    mkdir(pins->staging, 0700) ||
 	    bpf_obj_pin(bpf_map__fd(object->maps.tenants),
 			pins_path(pins->staging, "tenants", path)) ||

@@ -15,8 +15,8 @@ struct tenant_map {
 	struct bucket_slot *slots; /* mapped */
 	size_t count;
 	struct siphash_key secret; /* that the slots were filled under */
-	bool adopted;		   /* left by an earlier daemon */
-	int lock_fd;		   /* while there are slots */
+	bool adopted;              /* left by an earlier daemon */
+	int lock_fd;               /* while there are slots */
 };
 
 /*

@@ -37,8 +37,9 @@ static const char *const notes[NOTES] = {
 };
 
 static const char *const rungs[RUNGS] = {
-	[RUNG_NONE] = "none",	  [RUNG_NATIVE_FRAGS] = "native_frags", [RUNG_NATIVE] = "native",
-	[RUNG_TCX] = "tcx",	  [RUNG_CLSACT] = "clsact",		[RUNG_GENERIC] = "generic",
+	[RUNG_NONE] = "none",     [RUNG_NATIVE_FRAGS] = "native_frags",
+	[RUNG_NATIVE] = "native", [RUNG_TCX] = "tcx",
+	[RUNG_CLSACT] = "clsact", [RUNG_GENERIC] = "generic",
 };
 
 const char *reason_name(enum reason reason)

@@ -13,7 +13,7 @@
 
 enum {
 	NS_PER_MS = 1000000,
-	SHARD_TICKS = 37,	  /* a shard each 3.7 s, all sixteen within a minute */
+	SHARD_TICKS = 37,          /* a shard each 3.7 s, all sixteen within a minute */
 	SWEEP_BUDGET_NS = 2000000, /* of ours, in each tick */
 	CLIENT_BYTES = IP_SETS * sizeof(struct bucket_set),
 };
@@ -31,10 +31,8 @@ static const char *const words[DECISIONS] = {
 };
 
 static const char *const questions[QUESTIONS] = {
-	[QUESTION_HIT] = "tenant_hit",
-	[QUESTION_QUEUE] = "queue_acquire",
-	[QUESTION_PREREAD] = "edge_preread",
-	[QUESTION_SOURCE_BYTES] = "edge_sourcebytes",
+	[QUESTION_HIT] = "tenant_hit",       [QUESTION_QUEUE] = "queue_acquire",
+	[QUESTION_PREREAD] = "edge_preread", [QUESTION_SOURCE_BYTES] = "edge_sourcebytes",
 	[QUESTION_THROTTLE] = "cl_throttle",
 };
 
@@ -119,7 +117,8 @@ const struct edge *reader_edge(struct engine_reader *reader)
 
 static void *map_zeroed(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -256,16 +255,16 @@ int engine_reader_new(struct engine *engine, struct engine_reader **out)
 	return 0;
 }
 
-static void add_counts(const struct engine_reader *reader,
-		       uint64_t decisions[QUESTIONS][DECISIONS], uint64_t would_refuse[DECISIONS])
+static void add_counts(const struct engine_reader *reader, uint64_t decisions[QUESTIONS][DECISIONS],
+		       uint64_t would_refuse[DECISIONS])
 {
 	for (int question = 0; question < QUESTIONS; question++)
 		for (int reason = 0; reason < DECISIONS; reason++)
 			decisions[question][reason] += atomic_load_explicit(
 				&reader->decisions[question][reason], memory_order_relaxed);
 	for (int reason = 0; reason < DECISIONS; reason++)
-		would_refuse[reason] += atomic_load_explicit(&reader->would_refuse[reason],
-							     memory_order_relaxed);
+		would_refuse[reason] +=
+			atomic_load_explicit(&reader->would_refuse[reason], memory_order_relaxed);
 }
 
 void engine_reader_free(struct engine_reader *reader)

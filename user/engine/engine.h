@@ -33,7 +33,7 @@ enum decision_reason {
 	DECISION_IP,
 	DECISION_NODE,
 	DECISION_SOURCE,
-	DECISION_TOO_LARGE, /* a body over max_body_bytes */
+	DECISION_TOO_LARGE,  /* a body over max_body_bytes */
 	DECISION_TABLE_FULL, /* no room for a new key, and none is dropped that owes */
 	DECISIONS,
 };
@@ -45,13 +45,13 @@ enum { RETRY_NEVER = -1, REMAINING_UNLIMITED = -1 };
 struct decision {
 	bool admitted;
 	enum decision_reason reason;
-	int64_t retry_after_ms; /* 0 when admitted, RETRY_NEVER; rounded up, at least 1 */
+	int64_t retry_after_ms;  /* 0 when admitted, RETRY_NEVER; rounded up, at least 1 */
 	uint64_t retry_after_ns; /* the same, exact; GCRA_NEVER */
-	int64_t remaining;	/* whole units that would be admitted now, REMAINING_UNLIMITED */
-	uint64_t full_after_ns; /* until the bucket that `remaining` speaks of is full */
+	int64_t remaining;       /* whole units that would be admitted now, REMAINING_UNLIMITED */
+	uint64_t full_after_ns;  /* until the bucket that `remaining` speaks of is full */
 	const struct gcra_limit *limit; /* that bucket's; NULL: none. Valid during the callback */
-	uint64_t lease;		/* of engine_queue_acquire(); 0: nothing was counted */
-	union address client;	/* of engine_preread() */
+	uint64_t lease;                 /* of engine_queue_acquire(); 0: nothing was counted */
+	union address client;           /* of engine_preread() */
 };
 
 typedef void engine_answer(void *context, const struct decision *decision);
@@ -71,7 +71,7 @@ struct engine_options {
 	struct siphash_key secret; /* of that memory; not looked at without it */
 	/* The same for clients: IP_SETS sets, which programs may read to shed. */
 	struct address_memory client_memory;
-	const char *database;	   /* of overrides and audit; NULL: kept in memory only, no audit */
+	const char *database; /* of overrides and audit; NULL: kept in memory only, no audit */
 	void (*warn)(const char *message, void *data); /* of rows that cannot be read */
 	void *data;
 };
@@ -106,7 +106,7 @@ size_t engine_connection_closed(struct engine *engine, uint64_t owner);
 
 struct preread {
 	const union address *peer; /* NULL: there is none */
-	const void *source;	   /* any bytes, up to BUCKET_KEY_MAX */
+	const void *source;        /* any bytes, up to BUCKET_KEY_MAX */
 	size_t source_bytes;
 	bool has_bytes; /* a declared length */
 	uint64_t bytes;

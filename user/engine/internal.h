@@ -22,7 +22,7 @@
 #include "store/overrides.h"
 
 enum {
-	ENGINE_SOURCES = 16384,	      /* slots */
+	ENGINE_SOURCES = 16384, /* slots */
 	ENGINE_CELLS = 1 << 20,
 	ENGINE_CELL_BYTES = 256 << 20,
 	ENGINE_LEASES = 1 << 18,
@@ -35,11 +35,11 @@ enum {
 struct edge {
 	_Atomic unsigned references;
 	struct gcra_limit client; /* BUCKET_WORD; capacity 0: none */
-	struct gcra_limit node;	  /* BUCKET_WHOLE */
+	struct gcra_limit node;   /* BUCKET_WHOLE */
 	struct gcra_limit source; /* BUCKET_WHOLE_BYTES */
 	uint32_t ipv6_prefix;
 	bool is_dry[DECISIONS]; /* of DECISION_IP and DECISION_NODE */
-	uint64_t hooks_digest;	/* of client and node: limit/hook_limits.h */
+	uint64_t hooks_digest;  /* of client and node: limit/hook_limits.h */
 	size_t trusted_count;
 	struct address_prefix trusted[];
 };
@@ -55,10 +55,10 @@ struct engine {
 	struct cell_table *cells;
 	struct leases *leases;
 	struct override_store *store; /* NULL: none */
-	void *tenant_memory;	      /* NULL: the caller's */
+	void *tenant_memory;          /* NULL: the caller's */
 	void *source_memory;
 	struct bucket_set *client_memory; /* NULL: the caller's, as tenant_memory */
-	struct hooks own_hooks;		  /* beside client_memory */
+	struct hooks own_hooks;           /* beside client_memory */
 	size_t tenant_room;
 	void (*warn)(const char *message, void *data);
 	void *warn_data;
@@ -71,7 +71,7 @@ struct engine {
 
 	unsigned tick;
 	/* Under change. */
-	int64_t next_expiry_ms; /* of an override; it may be over already; 0: none has an end */
+	int64_t next_expiry_ms;  /* of an override; it may be over already; 0: none has an end */
 	int64_t expire_again_ms; /* after the store has failed to */
 	_Atomic uint64_t swept, override_errors, reloads;
 };

@@ -145,7 +145,8 @@ static void put_in_force(struct engine *engine, struct limits *limits, struct te
 	engine->next_expiry_ms = limits_next_expiry(limits, 0);
 	limits_slot_set(&engine->limits, limits);
 	if (!keep_debt)
-		(void)buckets_reset(engine->tenants, tenant.text, tenant.length, clock_monotonic_ns);
+		(void)buckets_reset(engine->tenants, tenant.text, tenant.length,
+				    clock_monotonic_ns);
 }
 
 static int set_locked(struct engine *engine, const struct limits_entry *entry,
@@ -201,8 +202,9 @@ static int unset_locked(struct engine *engine, const char *name, struct tenant_n
 	if (!err)
 		err = record_change(engine, tenant, NULL, change, &record);
 	if (err)
-		trouble_set(trouble, 0, err == -ENOENT ? "there is no override for %s" :
-							 "the override of %s cannot be taken away: %s",
+		trouble_set(trouble, 0,
+			    err == -ENOENT ? "there is no override for %s"
+					   : "the override of %s cannot be taken away: %s",
 			    name, strerror(-err));
 	else if (engine->store)
 		err = override_store_remove(engine->store, name, &record, trouble);

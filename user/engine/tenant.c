@@ -8,11 +8,12 @@
 
 enum { MS_IN_NS = 1000000 };
 
-static const struct tenant_limit *find_limit(struct engine_reader *reader, struct tenant_name tenant)
+static const struct tenant_limit *find_limit(struct engine_reader *reader,
+					     struct tenant_name tenant)
 {
 	enum limit_source source;
-	const struct tenant_limit *limit = limits_find(reader_limits(reader), tenant.text,
-						       tenant.length, wall_clock_coarse_ms(), &source);
+	const struct tenant_limit *limit = limits_find(
+		reader_limits(reader), tenant.text, tenant.length, wall_clock_coarse_ms(), &source);
 
 	return limit && !limit->unlimited ? limit : NULL;
 }
@@ -37,8 +38,7 @@ static void judge_buckets(const struct tenant_limit *limit, const struct bucket_
 		decision->full_after_ns = result->bytes_full_after_ns;
 		return;
 	case BUCKETS_FULL:
-		decision_refuse(decision, DECISION_TABLE_FULL,
-				(uint64_t)FULL_RETRY_MS * MS_IN_NS);
+		decision_refuse(decision, DECISION_TABLE_FULL, (uint64_t)FULL_RETRY_MS * MS_IN_NS);
 		return;
 	}
 }
@@ -128,11 +128,12 @@ int engine_queue_acquire(struct engine_reader *reader, struct tenant_name tenant
 		decision_refuse(&decision, DECISION_TENANT_OVERLOAD,
 				(uint64_t)QUEUE_RETRY_MS * MS_IN_NS);
 	else if (err)
-		decision_refuse(&decision, DECISION_TABLE_FULL,
-				(uint64_t)FULL_RETRY_MS * MS_IN_NS);
+		decision_refuse(&decision, DECISION_TABLE_FULL, (uint64_t)FULL_RETRY_MS * MS_IN_NS);
 	if (limit && limit->max_queue) {
-		leases_held(reader->engine->leases, tenant.text, tenant.length, &hooks, &held_bytes);
-		decision.remaining = hooks < limit->max_queue ? (int64_t)(limit->max_queue - hooks) : 0;
+		leases_held(reader->engine->leases, tenant.text, tenant.length, &hooks,
+			    &held_bytes);
+		decision.remaining =
+			hooks < limit->max_queue ? (int64_t)(limit->max_queue - hooks) : 0;
 	}
 	reader_answer(reader, QUESTION_QUEUE, &decision, answer, context);
 	return 0;

@@ -221,7 +221,8 @@ static void raise_until(struct hooks *hooks, const struct gcra_limit *limit, uin
 }
 
 static bool take(const struct address_memory *memory, const struct place *place,
-		 const struct gcra_limit *limit, uint64_t tokens, uint64_t now_ns, uint64_t *wait_ns)
+		 const struct gcra_limit *limit, uint64_t tokens, uint64_t now_ns,
+		 uint64_t *wait_ns)
 {
 	struct bucket_set *set = &memory->sets[place->set];
 	uint32_t tag = place_tag(place, METER_HOOKS), at = choose_word(set, tag, now_ns);

@@ -19,7 +19,7 @@ struct address_table;
 /* What a table lies in. It stays the caller's. */
 struct address_memory {
 	struct bucket_set *sets; /* zeroed, or as an earlier table left them */
-	struct hooks *hooks;	 /* what there is to know of them */
+	struct hooks *hooks;     /* what there is to know of them */
 };
 
 /*
@@ -27,7 +27,8 @@ struct address_memory {
  * those that must have passed by now; memory that none has used gets the secret. 0 or -ENOMEM.
  */
 int address_table_new(const struct address_memory *memory, uint32_t set_count,
-		      const struct siphash_key *secret, uint64_t now_ns, struct address_table **out);
+		      const struct siphash_key *secret, uint64_t now_ns,
+		      struct address_table **out);
 void address_table_free(struct address_table *table); /* NULL is fine */
 
 /* Go on in other memory, with every debt; what is there is overwritten. When it returns, the old

@@ -12,15 +12,15 @@
 
 /* What an operator writes. burst 0: no limit. */
 struct rate_limit {
-	double rate;	/* tokens per second, above 0 */
+	double rate;    /* tokens per second, above 0 */
 	uint64_t burst; /* tokens, at least 1 */
 };
 
 /* Where the bucket lives, which decides how long its debt can be and how fine its ticks are. */
 enum bucket_kind {
-	BUCKET_WORD,	   /* one word of a set, one token a charge */
+	BUCKET_WORD,       /* one word of a set, one token a charge */
 	BUCKET_WORD_BYTES, /* one word of a set, charged by the packet's bytes */
-	BUCKET_WHOLE,	   /* 64 bits of its own, one token a charge */
+	BUCKET_WHOLE,      /* 64 bits of its own, one token a charge */
 	BUCKET_WHOLE_BYTES,
 };
 

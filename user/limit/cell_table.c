@@ -31,7 +31,7 @@ struct cell_shard {
 struct cell_table {
 	struct cell_shard shard[CELL_SHARDS];
 	struct siphash_key secret;
-	size_t lists;	   /* of each shard, a power of two */
+	size_t lists;      /* of each shard, a power of two */
 	size_t shard_keys; /* that each may keep */
 	size_t shard_bytes;
 	unsigned locks;
@@ -96,7 +96,8 @@ static void drop(struct cell_shard *shard, struct cell **link)
 	struct cell *cell = *link;
 
 	*link = cell->next;
-	__atomic_store_n(&shard->count, shard->count - 1, __ATOMIC_RELAXED); /* read without the lock */
+	__atomic_store_n(&shard->count, shard->count - 1,
+			 __ATOMIC_RELAXED); /* read without the lock */
 	shard->bytes -= sizeof(*cell) + cell->key_bytes;
 	free(cell);
 }
@@ -163,7 +164,8 @@ int cell_table_decide(struct cell_table *table, const void *key, size_t key_byte
 	like.hash = hash_place(&table->secret, key, key_bytes);
 	shard = &table->shard[like.hash % CELL_SHARDS];
 	(void)pthread_mutex_lock(&shard->lock);
-	link = find(&shard->list[like.hash / CELL_SHARDS % table->lists], like.hash, key, key_bytes);
+	link = find(&shard->list[like.hash / CELL_SHARDS % table->lists], like.hash, key,
+		    key_bytes);
 	now_ns = clock();
 	decided = cell_decide(request, *link ? (*link)->tat : 0, now_ns);
 	like.tat = decided.new_tat;

@@ -14,11 +14,8 @@ static const char *const meter_names[METERS + 1] = {
 };
 
 static const char *const mode_names[] = {
-	[MODE_AUTO] = "auto",
-	[MODE_NATIVE] = "native",
-	[MODE_TC] = "tc",
-	[MODE_GENERIC] = "generic",
-	[MODE_CLSACT] = "clsact",
+	[MODE_AUTO] = "auto",       [MODE_NATIVE] = "native", [MODE_TC] = "tc",
+	[MODE_GENERIC] = "generic", [MODE_CLSACT] = "clsact",
 };
 
 static const char *const when_full_names[] = {

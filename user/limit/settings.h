@@ -77,7 +77,7 @@ struct setting_prefix {
 	uint32_t bits;         /* of the sixteen bytes: an IPv4 /24 has 120 */
 	enum prefix_action action;
 	struct rate_limit limit[METERS]; /* with PREFIX_LIMIT */
-	unsigned dry;			 /* as dry_ip below */
+	unsigned dry;                    /* as dry_ip below */
 };
 
 struct setting_protect {
@@ -121,7 +121,7 @@ struct settings {
 	struct rate_limit node[METERS];
 	struct rate_limit ip_hooks;   /* BUCKET_WORD; burst 0: none. Charged by the daemon */
 	struct rate_limit node_hooks; /* BUCKET_WHOLE */
-	unsigned dry_ip;	      /* bits 1 << enum meter: those that only count */
+	unsigned dry_ip;              /* bits 1 << enum meter: those that only count */
 	unsigned dry_node;
 
 	/* The rest is the daemon's. */

@@ -28,7 +28,7 @@ struct limit_scope {
 	struct rate_limit *limit;  /* METERS of them */
 	bool whole;                /* the node's, which has buckets of 64 bits */
 	struct rate_limit *hooks;  /* for read_scope() */
-	unsigned *dry;		   /* bits 1 << enum meter */
+	unsigned *dry;             /* bits 1 << enum meter */
 	struct draft_limit *brief; /* of it, what stands in its short form */
 };
 

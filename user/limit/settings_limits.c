@@ -182,8 +182,8 @@ static int finish_limit(struct yaml_reader *reader, const struct draft_limit *li
 	return err;
 }
 
-static int read_limit(struct yaml_reader *reader, const struct limit_scope *scope,
-		      enum meter meter, struct rate_limit *out)
+static int read_limit(struct yaml_reader *reader, const struct limit_scope *scope, enum meter meter,
+		      struct rate_limit *out)
 {
 	static const struct yaml_key keys[] = {
 		{ "rate", read_rate },

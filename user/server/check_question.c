@@ -85,8 +85,9 @@ static int take(struct check_question *question, const char *key, const json_t *
 	if (strcmp(key, "forwarded_for") == 0)
 		return take_forwarded(value, question, fault);
 	if (strcmp(key, "atomic") != 0)
-		return fail(fault, "body", "must hold only tenant, bytes, atomic, source, peer and "
-					   "forwarded_for");
+		return fail(fault, "body",
+			    "must hold only tenant, bytes, atomic, source, peer and "
+			    "forwarded_for");
 	if (!json_is_boolean(value))
 		return fail(fault, "atomic", flag_must);
 	question->is_atomic = json_is_true(value);
@@ -104,7 +105,8 @@ int check_question_read_json(struct check_question *question, const char *text, 
 	question->body = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!json_is_object(question->body))
 		return fail(fault, "body", "must be a JSON object without a key twice");
-	json_object_foreach(question->body, key, value) {
+	json_object_foreach(question->body, key, value)
+	{
 		err = take(question, key, value, fault);
 		if (err)
 			return err;

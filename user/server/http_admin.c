@@ -45,11 +45,10 @@ static json_t *entry_of(const char *tenant, size_t length, const struct tenant_l
 	json_t *entry = json_object();
 	json_t *nothing = tenant_limit_to_json(NULL);
 	json_t *keys = tenant_limit_to_json(limit);
-	bool is_done = entry && nothing && keys &&
-		       set(entry, "tenant", json_stringn(tenant, length)) &&
-		       json_object_update(entry, nothing) == 0 &&
-		       json_object_update(entry, keys) == 0 &&
-		       set(entry, "source", json_string(limit_source_name(source)));
+	bool is_done =
+		entry && nothing && keys && set(entry, "tenant", json_stringn(tenant, length)) &&
+		json_object_update(entry, nothing) == 0 && json_object_update(entry, keys) == 0 &&
+		set(entry, "source", json_string(limit_source_name(source)));
 
 	if (is_done && expires_at_ms)
 		is_done = set(entry, "expires_at_ms", json_integer(expires_at_ms));
@@ -145,9 +144,8 @@ static bool read_limit(struct http_exchange *exchange, struct tenant_limit *out)
 {
 	char message[LIMIT_MESSAGE_MAX];
 	/* A body that was too large was not kept; its length alone says what to answer. */
-	int err = tenant_limit_parse(exchange->body,
-				     exchange->is_too_large ? 0 : exchange->body_length, out,
-				     message);
+	int err = tenant_limit_parse(
+		exchange->body, exchange->is_too_large ? 0 : exchange->body_length, out, message);
 
 	if (err == -ENOMEM)
 		http_reply_json(exchange, STATUS_UNAVAILABLE, NULL);
@@ -205,7 +203,7 @@ static bool read_count(struct http_exchange *exchange, const char *name, uint64_
 
 struct page {
 	const char *after; /* "": from the beginning */
-	size_t limit;	   /* SIZE_MAX: all */
+	size_t limit;      /* SIZE_MAX: all */
 	json_t *tenants;
 	bool has_more;
 };
@@ -245,7 +243,8 @@ static bool set_next(json_t *body, const struct page *page)
 {
 	json_t *last = json_array_get(page->tenants, json_array_size(page->tenants) - 1);
 
-	return !page->has_more || json_object_set(body, "next", json_object_get(last, "tenant")) == 0;
+	return !page->has_more ||
+	       json_object_set(body, "next", json_object_get(last, "tenant")) == 0;
 }
 
 void http_limits_run(struct http_exchange *exchange)
@@ -339,9 +338,8 @@ static bool read_query(struct http_exchange *exchange, struct audit_query *out)
 static json_t *page_of(json_t *records, size_t limit)
 {
 	size_t count = json_array_size(records);
-	json_t *last = count == limit
-			       ? json_object_get(json_array_get(records, count - 1), "id")
-			       : NULL;
+	json_t *last =
+		count == limit ? json_object_get(json_array_get(records, count - 1), "id") : NULL;
 
 	return json_pack("{s:O, s:o}", "records", records, "next_before",
 			 last ? json_incref(last) : json_null());

@@ -227,12 +227,13 @@ bool http_exchange_take_body(struct http_exchange *exchange, const char *bytes, 
 
 static void add_field(struct http_exchange *exchange, const char *name, const char *value)
 {
-	if (exchange->response && MHD_add_response_header(exchange->response, name, value) == MHD_NO)
+	if (exchange->response &&
+	    MHD_add_response_header(exchange->response, name, value) == MHD_NO)
 		exchange->is_broken = true;
 }
 
-void http_reply(struct http_exchange *exchange, unsigned status, const char *type,
-		const char *body, size_t length)
+void http_reply(struct http_exchange *exchange, unsigned status, const char *type, const char *body,
+		size_t length)
 {
 	/* nginx shows its client none of it, and closes a connection on which a body would follow. A
 	 * question that was put wrong is one to be read by a person. */
@@ -429,7 +430,7 @@ const struct http_server_options *http_options(const struct http_exchange *excha
 enum ratelimit_headers http_generation(const struct http_exchange *exchange)
 {
 	return (enum ratelimit_headers)atomic_load_explicit(&exchange->server->generation,
-							     memory_order_relaxed);
+							    memory_order_relaxed);
 }
 
 int64_t http_wall_ms(void)

@@ -80,7 +80,7 @@ enum { HTTP_ROUTES_MAX = 16, HTTP_STATUSES_MAX = 16 };
 struct http_worker {
 	struct http_worker *next;
 	struct engine_reader *reader;
-	struct http_exchange *spare; /* one that has ended, for the next; NULL: none */
+	struct http_exchange *spare;   /* one that has ended, for the next; NULL: none */
 	_Atomic uint64_t begun, ended; /* exchanges */
 	/* Its thread is putting a question, whose connection may come to be set aside. */
 	_Atomic bool is_asking;
@@ -94,7 +94,7 @@ struct http_exchange {
 	struct http_worker *worker;
 	struct MHD_Connection *connection;
 	const struct http_route *route; /* NULL: there is none */
-	struct http_text tenant;	/* of the path */
+	struct http_text tenant;        /* of the path */
 	struct http_headers headers;
 	struct http_argument arguments[HTTP_ARGUMENTS_MAX];
 	size_t argument_count;
@@ -111,11 +111,11 @@ struct http_exchange {
 	 * status of a subrequest through. And say it without a body. */
 	bool is_for_nginx;
 	struct MHD_Response *response; /* NULL: none yet */
-	unsigned status;	       /* before is_for_nginx */
-	bool is_broken;		       /* no memory for a reply: hang up */
+	unsigned status;               /* before is_for_nginx */
+	bool is_broken;                /* no memory for a reply: hang up */
 
-	_Atomic int wait; /* enum http_wait */
-	struct http_exchange *next; /* in the clerk's queue */
+	_Atomic int wait;                                   /* enum http_wait */
+	struct http_exchange *next;                         /* in the clerk's queue */
 	_Alignas(16) unsigned char state[HTTP_STATE_BYTES]; /* of the route; zeroed */
 };
 
@@ -127,8 +127,8 @@ struct http_text http_argument(const struct http_exchange *exchange, const char 
 /* ---- the reply: one call of these, then fields */
 
 /* length bytes of body, copied. */
-void http_reply(struct http_exchange *exchange, unsigned status, const char *type,
-		const char *body, size_t length);
+void http_reply(struct http_exchange *exchange, unsigned status, const char *type, const char *body,
+		size_t length);
 /* Takes value; NULL is no memory. */
 void http_reply_json(struct http_exchange *exchange, unsigned status, json_t *value);
 /* {"error":"word"} */

@@ -54,8 +54,8 @@ static struct quota quota_of(const struct decision *decision)
 {
 	const struct gcra_limit *limit = decision->limit;
 	uint64_t window_s = seconds_up(gcra_wait_ns(limit->capacity, limit->tick_shift));
-	bool is_bytes = decision->reason == DECISION_BYTES_LIMITED ||
-			decision->reason == DECISION_SOURCE;
+	bool is_bytes =
+		decision->reason == DECISION_BYTES_LIMITED || decision->reason == DECISION_SOURCE;
 	struct quota quota = {
 		.name = quota_name(decision->reason),
 		.unit = is_bytes ? ";qu=\"content-bytes\"" : "",

@@ -14,8 +14,8 @@ struct http_server {
 	struct http_server_options options;
 	struct tokens tokens;
 	_Atomic int generation; /* enum ratelimit_headers */
-	bool is_local;		/* reached from the host itself only */
-	int listener;		/* -1: none */
+	bool is_local;          /* reached from the host itself only */
+	int listener;           /* -1: none */
 	struct MHD_Daemon *daemon;
 	struct http_clerk clerk;
 	_Atomic bool is_stopping;
@@ -24,7 +24,7 @@ struct http_server {
 
 	pthread_key_t worker_key;
 	bool has_worker_key;
-	pthread_mutex_t lock;	    /* guards the rest */
+	pthread_mutex_t lock;       /* guards the rest */
 	pthread_cond_t has_resumed; /* set_aside has become less */
 	struct http_worker *workers;
 	size_t set_aside;
@@ -45,7 +45,7 @@ const struct http_route *http_route_find(const char *method, const char *path,
 /* Refuse what need not be run: replies, or leaves it to run(). */
 void http_route_judge(struct http_exchange *exchange, const char *path, bool is_path_known);
 size_t http_route_index(const struct http_route *route); /* HTTP_ROUTES_MAX: none */
-const struct http_route *http_route_at(size_t index);	 /* NULL: there are no more */
+const struct http_route *http_route_at(size_t index);    /* NULL: there are no more */
 
 /* http_exchange.c. NULL: no memory. */
 struct http_exchange *http_exchange_begin(struct http_server *server, struct http_worker *worker,

@@ -39,8 +39,9 @@ static socklen_t to_socket_address(const struct setting_endpoint *endpoint,
 static void advise(int err, struct trouble *trouble)
 {
 	if (err == -EADDRINUSE)
-		trouble_advise(trouble, "another server listens there: stop it, or set listen.http to "
-					"another port");
+		trouble_advise(trouble,
+			       "another server listens there: stop it, or set listen.http to "
+			       "another port");
 	else if (err == -EADDRNOTAVAIL)
 		trouble_advise(trouble, "listen.http must be an address of this host");
 	else if (err == -EACCES)
@@ -82,8 +83,8 @@ int http_adopt(int fd, struct trouble *trouble)
 		err = -EINVAL;
 	else if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		err = -errno;
-	return err ? trouble_set(trouble, err, "the inherited descriptor %d does not listen: %s", fd,
-				 strerror(-err))
+	return err ? trouble_set(trouble, err, "the inherited descriptor %d does not listen: %s",
+				 fd, strerror(-err))
 		   : 0;
 }
 

@@ -14,15 +14,21 @@
 #include "server/http_check.h"
 #include "server/http_probes.h"
 
-enum { STATUS_BAD_REQUEST = 400, STATUS_UNAUTHORIZED = 401, STATUS_FORBIDDEN = 403,
-       STATUS_NOT_FOUND = 404, STATUS_METHOD = 405, ALLOW_TEXT_MAX = 64 };
+enum {
+	STATUS_BAD_REQUEST = 400,
+	STATUS_UNAUTHORIZED = 401,
+	STATUS_FORBIDDEN = 403,
+	STATUS_NOT_FOUND = 404,
+	STATUS_METHOD = 405,
+	ALLOW_TEXT_MAX = 64
+};
 
 static const char *const no_arguments[] = { NULL };
 static const char *const list_arguments[] = { "limit", "after", NULL };
 static const char *const audit_arguments[] = { "tenant", "limit", "before", NULL };
 static const char *const change_arguments[] = { "ttl", "keep_debt", NULL };
 static const char *const removal_arguments[] = { "keep_debt", NULL };
-static const char *const check_arguments[] = { "tenant", "bytes", "atomic",	   "peer",
+static const char *const check_arguments[] = { "tenant", "bytes", "atomic",        "peer",
 					       "source", "mode",  "forwarded_for", NULL };
 
 static const char tenants_path[] = "/v1/tenants/", limit_path[] = "/rate-limit";
@@ -44,7 +50,8 @@ static const struct http_route routes[] = {
 	  http_limit_put_run, NULL },
 	{ "DELETE", tenants_path, limit_path, GUARD_WRITE, false, true, removal_arguments,
 	  http_limit_delete_run, NULL },
-	{ "GET", "/v1/audit", NULL, GUARD_READ, false, true, audit_arguments, http_audit_run, NULL },
+	{ "GET", "/v1/audit", NULL, GUARD_READ, false, true, audit_arguments, http_audit_run,
+	  NULL },
 	{ "POST", "/v1/reload", NULL, GUARD_WRITE, false, true, no_arguments, http_reload_run,
 	  NULL },
 };
@@ -142,8 +149,8 @@ static struct http_text find_bearer(const struct http_text *authorization)
 
 static void refuse_scope(struct http_exchange *exchange, enum admin_scope scope, bool has_tokens)
 {
-	json_t *body = json_pack("{s:s, s:s}", "error", "forbidden", "scope",
-				 admin_scope_name(scope));
+	json_t *body =
+		json_pack("{s:s, s:s}", "error", "forbidden", "scope", admin_scope_name(scope));
 	char challenge[128];
 
 	if (!has_tokens && body)

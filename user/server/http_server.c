@@ -184,9 +184,10 @@ static int check_exposure(const struct http_server *server, size_t token_count,
 {
 	if (token_count > 0 || server->is_local)
 		return 0;
-	trouble_set(trouble, -EPERM,
-		    "without admin.tokens HTTP is served on a loopback address only, because anyone "
-		    "could read the limits");
+	trouble_set(
+		trouble, -EPERM,
+		"without admin.tokens HTTP is served on a loopback address only, because anyone "
+		"could read the limits");
 	trouble_advise(trouble, "set listen.http to 127.0.0.1:%d, or configure a token",
 		       HTTP_PORT_DEFAULT);
 	return -EPERM;

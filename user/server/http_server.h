@@ -24,16 +24,16 @@ struct http_server_options {
 	const struct settings *settings;  /* tokens and ratelimit_headers of it are copied */
 	struct setting_endpoint endpoint; /* port 0: any that is free */
 	int listener; /* a listening socket to be used instead, which becomes the server's; 0: none */
-	unsigned workers;	  /* 0: 1 */
+	unsigned workers;         /* 0: 1 */
 	unsigned connections_max; /* 0: 4096; those beyond wait until one ends */
 	unsigned idle_timeout_s;  /* 0: 75, a little longer than nginx keeps a connection */
-	const char *version;	  /* NULL: 0.0.0 */
-	int64_t started_at_ms;	  /* Unix time at which the process began; 0: now */
-	void *context;		  /* of the callbacks */
+	const char *version;      /* NULL: 0.0.0 */
+	int64_t started_at_ms;    /* Unix time at which the process began; 0: now */
+	void *context;            /* of the callbacks */
 
 	/* Called on the server's threads, also at the same time; each may be NULL. */
-	int (*reload)(void *context, struct trouble *trouble); /* -EINVAL: the file is wrong */
-	bool (*is_ready)(void *context, struct trouble *why);  /* why not */
+	int (*reload)(void *context, struct trouble *trouble);  /* -EINVAL: the file is wrong */
+	bool (*is_ready)(void *context, struct trouble *why);   /* why not */
 	void (*metrics)(void *context, struct exposition *out); /* add families */
 	/* Something the operator should know; not more often than once a second. */
 	void (*notice)(void *context, const char *text);

@@ -11,7 +11,8 @@ static void write_process(const char *version, int64_t started_at_ms, struct exp
 {
 	const struct exposition_label version_label = label("version", version);
 
-	exposition_family(out, EXPOSITION_GAUGE, "sluice_build_info", "Which sluice this is; always 1.");
+	exposition_family(out, EXPOSITION_GAUGE, "sluice_build_info",
+			  "Which sluice this is; always 1.");
 	exposition_count(out, &version_label, 1, 1);
 	exposition_family(out, EXPOSITION_GAUGE, "process_start_time_seconds",
 			  "Unix time at which the process began.");
@@ -64,7 +65,8 @@ static void write_tables(const struct engine_numbers *numbers, struct exposition
 	const size_t count = sizeof(tables) / sizeof(*tables);
 	size_t i;
 
-	exposition_family(out, EXPOSITION_GAUGE, "sluice_keys", "Keys that have a bucket, by table.");
+	exposition_family(out, EXPOSITION_GAUGE, "sluice_keys",
+			  "Keys that have a bucket, by table.");
 	for (i = 0; i < count; i++)
 		exposition_count(out, &tables[i].label, 1, tables[i].used);
 	exposition_family(out, EXPOSITION_GAUGE, "sluice_keys_max",

@@ -152,7 +152,8 @@ void resp_tenant_list(struct resp_call *call)
 		const struct resp_argument *word = resp_call_argument(call, at);
 		const struct resp_argument *value = resp_call_argument(call, at + 1);
 
-		if (resp_argument_is(word, "AFTER") && tenant_id_is_valid(value->data, value->length)) {
+		if (resp_argument_is(word, "AFTER") &&
+		    tenant_id_is_valid(value->data, value->length)) {
 			after = value->data; /* a zero byte stands behind it */
 		} else if (resp_argument_is(word, "AFTER")) {
 			resp_refuse_tenant(call);

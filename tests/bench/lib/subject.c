@@ -77,8 +77,7 @@ void subject_close(struct subject *subject)
 
 int subject_program(const struct subject *subject, const char *name)
 {
-	const struct bpf_program *program =
-		bpf_object__find_program_by_name(subject->object, name);
+	const struct bpf_program *program = bpf_object__find_program_by_name(subject->object, name);
 
 	return program ? bpf_program__fd(program) : -1;
 }

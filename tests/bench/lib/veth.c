@@ -58,8 +58,7 @@ int veth_set_gro(const struct veth *veth, bool on)
 
 	if (fd < 0)
 		return -errno;
-	if (!if_indextoname(veth->receiver, request.ifr_name) ||
-	    ioctl(fd, SIOCETHTOOL, &request))
+	if (!if_indextoname(veth->receiver, request.ifr_name) || ioctl(fd, SIOCETHTOOL, &request))
 		err = -errno;
 	close(fd);
 	return err;
@@ -83,9 +82,9 @@ static int parse_figures(FILE *output, uint64_t *made, double *cpu_seconds)
 {
 	json_t *root = json_loadf(output, 0, NULL);
 	json_int_t count;
-	int err = json_unpack(root, "{s:I, s:F}", "made", &count, "cpu_seconds", cpu_seconds) ?
-			  -EPROTO :
-			  0;
+	int err = json_unpack(root, "{s:I, s:F}", "made", &count, "cpu_seconds", cpu_seconds)
+			  ? -EPROTO
+			  : 0;
 
 	if (!err)
 		*made = (uint64_t)count;
@@ -93,8 +92,7 @@ static int parse_figures(FILE *output, uint64_t *made, double *cpu_seconds)
 	return err;
 }
 
-int veth_flood(const struct veth *veth, const char *sources, double seconds,
-	       struct veth_flood *out)
+int veth_flood(const struct veth *veth, const char *sources, double seconds, struct veth_flood *out)
 {
 	struct rtnl_link_stats64 before, after;
 	char path[PATH_MAX], command[PATH_MAX + 128];

@@ -14,7 +14,7 @@
 
 struct veth {
 	unsigned receiver; /* ifindex */
-	int counters;	   /* netlink socket, see counters.h */
+	int counters;      /* netlink socket, see counters.h */
 };
 
 /* Moves the process into the new namespace for good. */
@@ -25,9 +25,9 @@ void veth_close(struct veth *veth);
 int veth_set_gro(const struct veth *veth, bool on);
 
 struct veth_flood {
-	uint64_t made;	  /* by the generator */
+	uint64_t made;    /* by the generator */
 	uint64_t arrived; /* by the receiver's counters */
-	double rate;	  /* of those that arrived, per second of CPU time */
+	double rate;      /* of those that arrived, per second of CPU time */
 };
 
 /* Flood the receiver. sources: as the generator's --sources. */
