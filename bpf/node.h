@@ -134,9 +134,8 @@ __attribute__((noinline)) int node_take(__u64 *bucket, struct node_share *share,
 	}
 	if (was_just_refused(share, node, request, request->tokens - held))
 		return TAKEN_REFUSED;
-		/* Unrolled, so that nothing loops: clang 14 lays the loop out so that its last instruction
-	 * falls through into its first, and kernel 6.1 takes no way back that is not a jump
-	 * ("back-edge from insn", 6.18 does). */
+/* So that nothing loops: clang 14 lays the loop out so that its last instruction falls through into its
+ * first, and kernel 6.1 takes no way back that is not a jump ("back-edge from insn", 6.18 does). */
 #pragma clang loop unroll(full)
 	for (int tries = 0; tries < NODE_TRIES; tries++) {
 		enum taken taken =
