@@ -71,6 +71,7 @@ SLUICE_INLINE enum reason pass_address(const struct config_slot *slot, const str
 		.way = place->way,
 		.when_full = slot->when_full,
 		.look_only = look_only,
+		.generation = (__u32)slot->generation,
 	};
 	struct table_outcome outcome = {};
 	const struct gcra_limit *limits = held->limits;

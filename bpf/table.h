@@ -70,9 +70,11 @@ struct table_request {
 	__u64 coarse_ns;     /* the coarse clock, read for this packet */
 	__u64 coarse_lag_ns; /* how far it may lie behind */
 	__u32 tag;
-	__u32 way;       /* where to begin to look */
-	__u32 when_full; /* enum when_full */
-	__u32 look_only; /* answer as if, and charge nothing */
+	__u32 way;        /* where to begin to look */
+	__u32 when_full;  /* enum when_full */
+	__u32 look_only;  /* answer as if, and charge nothing */
+	__u32 generation; /* of the configuration, its low bits */
+	__u32 reserved;
 };
 
 struct table_outcome {
@@ -190,7 +192,7 @@ SLUICE_INLINE bool is_remembered(const struct refusal_seen *seen, const struct g
 				 const struct table_request *request, __u64 word)
 {
 	return seen->word == word && seen->at_ns == request->coarse_ns &&
-	       request->tokens >= seen->tokens &&
+	       seen->generation == request->generation && request->tokens >= seen->tokens &&
 	       limit->capacity >=
 		       word_ticks(request->coarse_lag_ns, limit->word_class) * TABLE_PATIENCE;
 }
@@ -220,7 +222,12 @@ SLUICE_INLINE enum taken charge_word(struct bucket_set *set, const struct gcra_l
 	if (!verdict.admitted) {
 		if (verdict.clamped && table_swap(set, outcome->index, word, next))
 			outcome->notes |= 1u << NOTE_CLAMPED;
-		*seen = (struct refusal_seen){ word, request->coarse_ns, request->tokens };
+		*seen = (struct refusal_seen){
+			.word = word,
+			.at_ns = request->coarse_ns,
+			.tokens = (__u32)request->tokens,
+			.generation = request->generation,
+		};
 		return TAKEN_REFUSED;
 	}
 	if (request->look_only || table_swap(set, outcome->index, word, next))

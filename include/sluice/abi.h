@@ -86,14 +86,16 @@ struct bucket_set {
 
 /*
  * ip_refusals: per-CPU array of one. Words that refused lately, by tag. A word that has not changed
- * since would refuse again within the same tick of the coarse clock: see bpf/table.h.
+ * since would refuse again within the same tick of the coarse clock and under the same configuration:
+ * see bpf/table.h.
  */
 enum { REFUSALS_KEPT = 64 };
 
 struct refusal_seen {
 	__u64 word;
 	__u64 at_ns; /* coarse clock */
-	__u64 tokens;
+	__u32 tokens;
+	__u32 generation; /* of the configuration, its low bits */
 };
 
 struct ip_refusals {

@@ -162,11 +162,30 @@ static void the_node_is_held_no_longer_than_its_limit_can_hold_it(void **state)
 	check_chains(state, true);
 }
 
+/* A CPU remembers within a tick of the coarse clock which word has refused what; but not from one limit
+ * to the next. */
+static void a_limit_that_is_raised_holds_at_once(void **state)
+{
+	struct settings wide = harness_settings(), narrow = harness_settings();
+	uint32_t bytes = 300;
+
+	wide.ip[METER_BYTES] = RATE_LIMIT(1000, 10000);
+	narrow.ip[METER_BYTES] = RATE_LIMIT(1000, bytes - 100);
+	harness_apply(*state, &wide);
+	/* Less than the narrow one can hold, so that the word stays as it is. */
+	assert_int_equal(harness_tcp(*state, CLIENT, TCP_ACK, 100).reason, REASON_ADMITTED);
+	harness_apply(*state, &narrow);
+	assert_int_equal(harness_tcp(*state, CLIENT, TCP_ACK, bytes).reason, REASON_IP_BYTES);
+	harness_apply(*state, &wide);
+	assert_int_equal(harness_tcp(*state, CLIENT, TCP_ACK, bytes).reason, REASON_ADMITTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(no_address_is_held_longer_than_its_limit_can_hold_it,
 				       harness_reset),
+		cmocka_unit_test_setup(a_limit_that_is_raised_holds_at_once, harness_reset),
 		cmocka_unit_test_setup(the_node_is_held_no_longer_than_its_limit_can_hold_it,
 				       harness_reset),
 	};
