@@ -66,7 +66,7 @@ tier_e2e() {
 tier_build() {
 	for script in tests/build/test_*.sh; do
 		name=${script##*/test_}
-		[ -x "$script" ] && run "build/${name%.sh}" "$script"
+		[ -x "$script" ] && TEST_SECONDS=600 run "build/${name%.sh}" "$script"
 	done
 }
 

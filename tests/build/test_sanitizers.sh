@@ -26,7 +26,8 @@ check() {
 	local sanitizers=$1 out=build/san-${1//,/-}
 	shift
 	for name in "$@"; do
-		make SAN="$sanitizers" "$out/tests/unit/$name" > "$log" 2>&1 && "$out/tests/unit/$name" > "$log" 2>&1
+		make -j"$(nproc)" SAN="$sanitizers" "$out/tests/unit/$name" > "$log" 2>&1 &&
+			"$out/tests/unit/$name" > "$log" 2>&1
 		tap $? "$name under $sanitizers"
 	done
 }
