@@ -207,16 +207,7 @@ static int measure_verdict(const struct size *size, const struct frame *frame)
 
 int main(void)
 {
-	struct frame_wish wish = {
-		.kind = FRAME_SYN,
-		.destination_port = 443,
-		.source = { .byte = { [10] = 0xff, [11] = 0xff, [12] = 198, [13] = 18, [15] = 1 } },
-		.destination = { .byte = { [10] = 0xff,
-					   [11] = 0xff,
-					   [12] = 198,
-					   [13] = 19,
-					   [15] = 1 } },
-	};
+	struct frame_wish wish = frame_wish_syn();
 	struct frame frame;
 	int err = frame_build(&wish, &frame);
 

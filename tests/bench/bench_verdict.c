@@ -143,17 +143,7 @@ static int run_test(const struct test *test, const struct frame *frame)
 
 int main(void)
 {
-	struct frame_wish wish = {
-		.kind = FRAME_SYN,
-		.destination_port = 443,
-		/* 198.18.0.1 to 198.19.0.1 */
-		.source = { .byte = { [10] = 0xff, [11] = 0xff, [12] = 198, [13] = 18, [15] = 1 } },
-		.destination = { .byte = { [10] = 0xff,
-					   [11] = 0xff,
-					   [12] = 198,
-					   [13] = 19,
-					   [15] = 1 } },
-	};
+	struct frame_wish wish = frame_wish_syn();
 	struct frame frame;
 	int err = frame_build(&wish, &frame);
 

@@ -21,6 +21,7 @@
 #include <linux/if_link.h>
 
 #include "dataplane/object.h"
+#include "dataplane/tcx.h"
 #include "tests/bench/lib/report.h"
 #include "tests/bench/lib/subject.h"
 #include "tests/bench/lib/veth.h"
@@ -54,9 +55,6 @@ static const char ruleset[] =
 	"}\n";
 
 enum peer_id { PEER_SLUICE, PEER_TC, PEER_DROP, PEER_LRU, PEER_NFT, PEERS };
-
-/* Kernel 6.6; the libbpf of Debian 12 knows no name for it. */
-enum { ATTACH_TCX_INGRESS = 46 };
 
 static const char *const peer_names[PEERS] = {
 	[PEER_SLUICE] = "sluice",
@@ -165,9 +163,9 @@ static int attach_tc(struct bench *bench)
 		err = veth_set_gro(&bench->veth, true);
 	if (err)
 		return err;
-	bench->link = bpf_link_create(subject_program(&bench->sluice, "sluice_tc"),
-				      (int)bench->veth.receiver,
-				      (enum bpf_attach_type)ATTACH_TCX_INGRESS, NULL);
+	bench->link =
+		bpf_link_create(subject_program(&bench->sluice, "sluice_tc"),
+				(int)bench->veth.receiver, (enum bpf_attach_type)TCX_INGRESS, NULL);
 	return bench->link < 0 ? bench->link : 0;
 }
 

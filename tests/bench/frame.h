@@ -36,6 +36,17 @@ struct frame_wish {
 	unsigned char source_mac[ETH_ALEN];
 };
 
+/* A SYN from 198.18.0.1 to port 443 of 198.19.0.1. */
+static inline struct frame_wish frame_wish_syn(void)
+{
+	return (struct frame_wish){
+		.kind = FRAME_SYN,
+		.destination_port = 443,
+		.source = { .byte = { [10] = 0xff, 0xff, 198, 18, 0, 1 } },
+		.destination = { .byte = { [10] = 0xff, 0xff, 198, 19, 0, 1 } },
+	};
+}
+
 struct frame {
 	unsigned char data[FRAME_BYTES_MAX];
 	unsigned bytes;

@@ -8,13 +8,10 @@
 
 #include <sluice/abi.h>
 
+#include "base/version.h"
 #include "cli/commands.h"
 #include "dataplane/object.h"
 #include "limit/settings.h"
-
-#ifndef SLUICE_VERSION
-#define SLUICE_VERSION "0.1"
-#endif
 
 static const struct command *const commands[] = {
 	&command_attach, &command_detach,  &command_status, &command_stats,

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/notify.h"
+#include "base/version.h"
 #include "daemon/log.h"
 #include "daemon/service.h"
 #include "engine/engine.h"
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
 			print_help(stdout);
 			return EXIT_DONE;
 		case 'V':
-			printf("sluiced 0.1\n");
+			printf("sluiced " SLUICE_VERSION "\n");
 			return EXIT_DONE;
 		default:
 			fprintf(stderr, "sluiced --help tells how it is used\n");

@@ -12,6 +12,7 @@
 
 #include "base/lock.h"
 #include "base/parse.h"
+#include "base/version.h"
 #include "daemon/internal.h"
 #include "daemon/log.h"
 
@@ -185,7 +186,7 @@ static int start_resp(struct service *service, const struct settings *settings,
 		/* A client may send a million commands before it reads the first answer. */
 		.output_soft_bytes = OUTPUT_SOFT_BYTES,
 		.output_hard_bytes = OUTPUT_HARD_BYTES,
-		.version = "0.1.0",
+		.version = SLUICE_VERSION_FULL,
 	};
 	int err = resp_commands_init(&service->commands, service->engine, options.workers);
 
@@ -222,7 +223,7 @@ static int start_http(struct service *service, const struct settings *settings,
 		.endpoint = settings->listen.http,
 		.listener = service->sockets.http,
 		.workers = worker_count(settings),
-		.version = "0.1.0",
+		.version = SLUICE_VERSION_FULL,
 		.context = service,
 		.reload = service->config ? service_reload : NULL,
 		.is_ready = is_ready,

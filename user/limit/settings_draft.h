@@ -21,6 +21,13 @@ struct settings_draft {
 	struct yaml_place limits_place; /* of rate_limits; line 0: not given */
 };
 
+/*
+ * Room for one more entry and its place. Returns the entries, moved perhaps; NULL is no memory, and then
+ * they are where they were. *room: of both arrays.
+ */
+void *draft_grow(void *entries, size_t entry_bytes, struct yaml_place **places, size_t count,
+		 size_t *room);
+
 struct draft_limit;
 
 /* What a set of limits is read into. */

@@ -4,6 +4,7 @@
  * a limit no bucket can hold is refused where it is written, with the nearest one that can be held.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -93,6 +94,24 @@ static int read_burst(struct yaml_reader *reader, void *target)
 	limit->wanted.burst = burst;
 	limit->burst_place = yaml_place(reader);
 	return check_burst_range(reader, limit);
+}
+
+void *draft_grow(void *entries, size_t entry_bytes, struct yaml_place **places, size_t count,
+		 size_t *room)
+{
+	size_t more = *room ? *room * 2 : 16;
+	struct yaml_place *grown;
+
+	if (count < *room)
+		return entries;
+	grown = reallocarray(*places, more, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	*places = grown;
+	entries = reallocarray(entries, more, entry_bytes);
+	if (entries)
+		*room = more;
+	return entries;
 }
 
 int read_bool(struct yaml_reader *reader, bool *out)

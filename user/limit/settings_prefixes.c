@@ -23,23 +23,16 @@ static const char *section_of(enum prefix_action action)
 	}
 }
 
-/* Room for one more, in both arrays. */
 static int grow(struct settings_draft *draft)
 {
-	size_t room = draft->prefix_room ? draft->prefix_room * 2 : 16;
-	void *grown;
+	struct settings *settings = draft->settings;
+	void *grown =
+		draft_grow(settings->prefixes, sizeof(*settings->prefixes), &draft->prefix_places,
+			   settings->prefix_count, &draft->prefix_room);
 
-	if (draft->settings->prefix_count < draft->prefix_room)
-		return 0;
-	grown = reallocarray(draft->settings->prefixes, room, sizeof(*draft->settings->prefixes));
 	if (!grown)
 		return -ENOMEM;
-	draft->settings->prefixes = grown;
-	grown = reallocarray(draft->prefix_places, room, sizeof(*draft->prefix_places));
-	if (!grown)
-		return -ENOMEM;
-	draft->prefix_places = grown;
-	draft->prefix_room = room;
+	settings->prefixes = grown;
 	return 0;
 }
 

@@ -245,23 +245,16 @@ int read_default(struct yaml_reader *reader, void *target)
 	return read_limit(reader, yaml_key_place(reader), &draft->settings->fallback);
 }
 
-/* Room for one more, in both arrays. */
 static int grow(struct settings_draft *draft)
 {
-	size_t room = draft->tenant_room ? draft->tenant_room * 2 : 16;
-	void *grown;
+	struct settings *settings = draft->settings;
+	void *grown =
+		draft_grow(settings->tenants, sizeof(*settings->tenants), &draft->tenant_places,
+			   settings->tenant_count, &draft->tenant_room);
 
-	if (draft->settings->tenant_count < draft->tenant_room)
-		return 0;
-	grown = reallocarray(draft->settings->tenants, room, sizeof(*draft->settings->tenants));
 	if (!grown)
 		return -ENOMEM;
-	draft->settings->tenants = grown;
-	grown = reallocarray(draft->tenant_places, room, sizeof(*draft->tenant_places));
-	if (!grown)
-		return -ENOMEM;
-	draft->tenant_places = grown;
-	draft->tenant_room = room;
+	settings->tenants = grown;
 	return 0;
 }
 
