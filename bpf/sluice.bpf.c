@@ -76,15 +76,21 @@ SLUICE_INLINE enum reason police(const struct config *all, const struct config_s
 				 const struct held_to *held, const struct packet *packet,
 				 struct judgement *judgement)
 {
-	union address key = address_key(&packet->source, slot->ipv6_prefix);
-	struct place place = key_place(&all->secret, &key, IP_SETS - 1);
-	struct bucket_set *set = held->limits ? bpf_map_lookup_elem(&ip_buckets, &place.set) : 0;
 	struct charge *charge = &judgement->charge;
 	enum reason reason = REASON_ADMITTED;
+	struct bucket_set *set = 0;
+	struct place place = {};
 
-	/* Begin to fetch the set's line before the clock is read, so that one waits for the other. */
-	if (set)
-		(void)table_read(set, 0);
+	if (held->limits) {
+		union address key = address_key(&packet->source, slot->ipv6_prefix);
+
+		place = key_place(&all->secret, &key, IP_SETS - 1);
+		set = bpf_map_lookup_elem(&ip_buckets, &place.set);
+		/* Begin to fetch the set's line before the clock is read, so that one waits for the
+		 * other. */
+		if (set)
+			(void)table_read(set, 0);
+	}
 	*charge = charge_of(packet, all->coarse_lag_ns);
 	if (set)
 		reason = police_address(slot, held, charge, set, &place);
